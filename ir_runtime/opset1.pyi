@@ -47,7 +47,7 @@ def elu(data: NodeInput, alpha: float, name: str | None = None) -> Node:
 
     Args:
         data: tensor of any shape.
-        alpha: how far below zero the function goes.
+        alpha: scale of the negative part, whose limit is -alpha.
         name: the name of the node.
     """
 
@@ -121,17 +121,17 @@ def prelu(data: NodeInput, slope: NodeInput, name: str | None = None) -> Node:
 
     Args:
         data: tensor of any shape.
-        slope: one number per channel, or what broadcasts to data as in NumPy.
+        slope: one number per channel, or a tensor that broadcasts to data as in NumPy.
         name: the name of the node.
     """
 
 def range(start: NodeInput, stop: NodeInput, step: NodeInput, name: str | None = None) -> Node:
-    """Range-1: Numbers from ``start`` up to, but not including, ``stop``, ``step`` apart.
+    """Range-1: Evenly spaced numbers from ``start``, inclusive, to ``stop``, exclusive.
 
     Args:
         start: first number, a scalar.
-        stop: where to end, a scalar; not reached.
-        step: distance, a scalar other than 0; a negative one counts down.
+        stop: exclusive end, a scalar.
+        step: spacing, a nonzero scalar; negative to count down.
         name: the name of the node.
     """
 
@@ -315,7 +315,7 @@ def negative(node: NodeInput, name: str | None = None) -> Node:
     """
 
 def relu(node: NodeInput, name: str | None = None) -> Node:
-    """ReLU-1: Replace the negative elements of ``data`` by 0.
+    """ReLU-1: The maximum of 0 and each element of ``data``.
 
     Args:
         node: tensor of any shape.
@@ -347,7 +347,7 @@ def sinh(node: NodeInput, name: str | None = None) -> Node:
     """
 
 def sqrt(node: NodeInput, name: str | None = None) -> Node:
-    """Sqrt-1: Square root of ``data``; of integers, the nearest integer.
+    """Sqrt-1: Square root of ``data``; for integers, rounded to the nearest integer.
 
     Args:
         node: tensor to map.
@@ -381,8 +381,7 @@ def add(
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -392,13 +391,14 @@ def divide(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Divide-1: ``a`` divided by ``b``; integers are rounded down, or towards zero.
+    """Create Divide-1.
+
+    Quotient of ``a`` and ``b``; integer quotients are rounded down, or toward zero (see ``m_pythondiv``).
 
     Args:
         left_node: dividend.
         right_node: divisor.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -408,13 +408,12 @@ def equal(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Equal-1: Whether ``a`` and ``b`` are equal.
+    """Equal-1: Whether elements of ``a`` and ``b`` are equal.
 
     Args:
         left_node: left-hand side.
         right_node: right-hand side.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -429,8 +428,7 @@ def floor_mod(
     Args:
         left_node: dividend.
         right_node: divisor.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -440,13 +438,12 @@ def greater(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Greater-1: Whether ``a`` is larger than ``b``.
+    """Greater-1: Whether elements of ``a`` are greater than those of ``b``.
 
     Args:
         left_node: left-hand side.
         right_node: right-hand side.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -456,13 +453,12 @@ def greater_equal(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """GreaterEqual-1: Whether ``a`` is at least ``b``.
+    """GreaterEqual-1: Whether elements of ``a`` are greater than or equal to those of ``b``.
 
     Args:
         left_node: left-hand side.
         right_node: right-hand side.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -472,13 +468,12 @@ def less(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Less-1: Whether ``a`` is smaller than ``b``.
+    """Less-1: Whether elements of ``a`` are less than those of ``b``.
 
     Args:
         left_node: left-hand side.
         right_node: right-hand side.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -488,13 +483,12 @@ def less_equal(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """LessEqual-1: Whether ``a`` is at most ``b``.
+    """LessEqual-1: Whether elements of ``a`` are less than or equal to those of ``b``.
 
     Args:
         left_node: left-hand side.
         right_node: right-hand side.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -509,8 +503,7 @@ def logical_and(
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -525,8 +518,7 @@ def logical_or(
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -541,8 +533,7 @@ def logical_xor(
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -552,13 +543,12 @@ def maximum(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Maximum-1: The larger one of ``a`` and ``b``; ``a`` where either is NaN.
+    """Maximum-1: The larger of ``a`` and ``b``; ``a`` where either is NaN.
 
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -568,13 +558,12 @@ def minimum(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Minimum-1: The smaller one of ``a`` and ``b``; ``a`` where either is NaN, as in Maximum.
+    """Minimum-1: The smaller of ``a`` and ``b``; ``a`` where either is NaN, as in Maximum.
 
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -584,13 +573,12 @@ def mod(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Mod-1: Remainder of the division of ``a`` by ``b``, truncated toward zero; it has the sign of ``a``.
+    """Mod-1: Remainder of the truncating division of ``a`` by ``b``; it has the sign of ``a``.
 
     Args:
         left_node: dividend.
         right_node: divisor.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -605,8 +593,7 @@ def multiply(
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -616,13 +603,12 @@ def not_equal(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """NotEqual-1: Whether ``a`` and ``b`` differ.
+    """NotEqual-1: Whether elements of ``a`` and ``b`` differ.
 
     Args:
         left_node: left-hand side.
         right_node: right-hand side.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -637,8 +623,7 @@ def power(
     Args:
         left_node: base.
         right_node: exponent.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -648,13 +633,12 @@ def subtract(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Subtract-1: ``a`` less ``b``.
+    """Subtract-1: Difference of ``a`` and ``b``.
 
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -720,7 +704,7 @@ def binary_convolution(
     auto_pad: str = "EXPLICIT",
     name: str | None = None,
 ) -> Node:
-    """BinaryConvolution-1: Correlate bits of ``data`` with each of ``filters``, where 0 stands for -1.
+    """BinaryConvolution-1: Cross-correlation of bits of ``data`` with ``filters``, in which 0 stands for -1.
 
     Args:
         data: [N, C_in, Y, X], of zeros and ones.
@@ -730,7 +714,7 @@ def binary_convolution(
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
         mode: how bits are multiplied and added.
-        pad_value: what the padding holds.
+        pad_value: value of the padding.
         auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
             the output is the input divided by the stride, rounded up, an odd one at the end or at the
             beginning.
@@ -783,7 +767,7 @@ def convolution(
     auto_pad: str = "EXPLICIT",
     name: str | None = None,
 ) -> Node:
-    """Convolution-1: Correlate ``data`` with each of ``filters`` over the spatial axes.
+    """Convolution-1: Cross-correlation of ``data`` with ``filters`` over the spatial axes.
 
     Args:
         data: [N, C_in, spatial...].
@@ -808,11 +792,13 @@ def group_convolution(
     auto_pad: str = "EXPLICIT",
     name: str | None = None,
 ) -> Node:
-    """GroupConvolution-1: Correlate each group of channels of ``data`` with the ``filters`` of that group.
+    """Create GroupConvolution-1.
+
+    Cross-correlation of each group of channels of ``data`` with the ``filters`` of that group.
 
     Args:
         data: [N, G * C_in, spatial...].
-        filters: [G, C_out, C_in, kernel...]; the number of groups G is read from here.
+        filters: [G, C_out, C_in, kernel...], where G is the number of groups.
         strides: step of the window along each spatial axis.
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
@@ -837,13 +823,13 @@ def convolution_backprop_data(
 ) -> Node:
     """Create ConvolutionBackpropData-1.
 
-    Spread each element of ``data`` over the spatial axes with ``filters``, and add up.
+    Transposed convolution of ``data`` with ``filters``: the gradient of Convolution with respect to its data.
 
     Args:
         data: [N, C_in, spatial...].
         filters: [C_in, C_out, kernel...].
         strides: step of the window along each spatial axis.
-        output_shape: lengths of the spatial axes of the output.
+        output_shape: spatial lengths of the output.
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
@@ -886,12 +872,12 @@ def deformable_convolution(
 ) -> Node:
     """Create DeformableConvolution-1.
 
-    Correlate ``data`` with each of ``filters``, whose sampling positions are shifted by ``offsets``.
+    Cross-correlation of ``data`` with ``filters``, at sampling points that are shifted by ``offsets``.
 
     Args:
         data: [N, C_in, Y, X].
-        deformable_values: [N, deformable_group * elements * 2, Y_out, X_out]; for each kernel element, how
-            far down and right it looks.
+        deformable_values: [N, deformable_group * elements * 2, Y_out, X_out]; the offset of each kernel
+            element along Y and X.
         filters: [C_out, C_in / group, kernel...].
         strides: step of the window along each spatial axis.
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
@@ -900,8 +886,8 @@ def deformable_convolution(
         auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
             the output is the input divided by the stride, rounded up, an odd one at the end or at the
             beginning.
-        group: number of groups of channels that are convolved apart.
-        deformable_group: number of groups of input channels that have offsets of their own.
+        group: number of groups of channels that are convolved separately.
+        deformable_group: number of groups of input channels that have their own offsets.
         name: the name of the node.
     """
 
@@ -921,20 +907,21 @@ def deformable_psroi_pooling(
 ) -> Node:
     """Create DeformablePSROIPooling-1.
 
-    Mean of the samples in each shifted bin of each region of ``data``, every bin from its own channels.
+    The mean of the samples in each shifted bin of each region of ``data``, where every bin reads its own
+    channels.
 
     Args:
         feature_maps: [N, C, H, W]: feature maps.
         coords: [regions, 5]: batch entry, x1, y1, x2, y2.
         output_dim: channels of the result.
-        spatial_scale: what coordinates of regions are multiplied by.
+        spatial_scale: factor of the coordinates of regions.
         group_size: height and width of the result.
-        mode: the only one there is.
-        spatial_bins_x: points along x of a bin.
-        spatial_bins_y: points along y of a bin.
-        trans_std: what offsets are multiplied by, beside the sides of the region.
+        mode: the only mode.
+        spatial_bins_x: samples of a bin along x.
+        spatial_bins_y: samples of a bin along y.
+        trans_std: factor of offsets, in addition to the sides of the region.
         part_size: height and width of offsets.
-        offsets: [regions, 2 * classes, part_size, part_size]: how far bins are moved, x then y.
+        offsets: [regions, 2 * classes, part_size, part_size]: shifts of bins along x, then y.
         name: the name of the node.
     """
 
@@ -959,17 +946,16 @@ def detection_output(
 ) -> Node:
     """Create DetectionOutput-1.
 
-    Decode ``box_logits`` relative to ``proposals``, and select the best boxes of each class by
-    ``class_preds``.
+    Decode ``box_logits`` relative to the priors ``proposals``, and select the best boxes of each class.
 
     Args:
-        box_logits: [N, priors * classes or 1 * 4]: deltas to the priors.
+        box_logits: [N, priors * classes * 4], or [N, priors * 4] with share_location: box deltas.
         class_preds: [N, priors * classes]: scores.
-        proposals: [N or 1, 2 or 1, priors * 4 or 5]: priors, with an image id first if not normalized; and
-            variances, unless they are encoded in the target.
+        proposals: [N or 1, 2 or 1, priors * 4 or 5]: priors, each preceded by an image id if not normalized;
+            variances in the second row, unless they are encoded in the target.
         attrs: the attributes by name.
-        aux_class_preds: [N, priors * 2]: whether there is anything, in second place.
-        aux_box_preds: as box_logits: deltas to make better priors first.
+        aux_class_preds: [N, priors * 2]: the second score of each prior is its objectness.
+        aux_box_preds: the shape of box_logits: deltas that refine the priors first.
         name: the name of the node.
     """
 
@@ -995,8 +981,7 @@ def fake_quantize(
         output_low: what the first level becomes, of a shape that broadcasts to that of data.
         output_high: what the last level becomes, of a shape that broadcasts to that of data.
         levels: number of levels, those at both ends included.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -1031,13 +1016,13 @@ def group_convolution_backprop_data(
 ) -> Node:
     """Create GroupConvolutionBackpropData-1.
 
-    Spread each element of ``data`` over the spatial axes with the ``filters`` of its group, and add up.
+    Transposed convolution of each group of channels of ``data`` with the ``filters`` of that group.
 
     Args:
         data: [N, G * C_in, spatial...].
-        filters: [G, C_in, C_out, kernel...]; the number of groups G is read from here.
+        filters: [G, C_in, C_out, kernel...], where G is the number of groups.
         strides: step of the window along each spatial axis.
-        output_shape: lengths of the spatial axes of the output.
+        output_shape: spatial lengths of the output.
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
@@ -1209,7 +1194,7 @@ def prior_box(
     attrs: Mapping[str, Any],
     name: str | None = None,
 ) -> Node:
-    """PriorBox-1: Boxes of given sizes and aspect ratios at every place of a grid laid over an image.
+    """PriorBox-1: Boxes of given sizes and aspect ratios, centred in every cell of a grid over an image.
 
     Args:
         layer_shape: [2]: height and width of the grid.
@@ -1224,7 +1209,7 @@ def prior_box_clustered(
     attrs: Mapping[str, Any],
     name: str | None = None,
 ) -> Node:
-    """PriorBoxClustered-1: Boxes of given widths and heights at every place of a grid laid over an image.
+    """PriorBoxClustered-1: Boxes of given widths and heights, centred in every cell of a grid over an image.
 
     Args:
         output_size: [2]: height and width of the grid.
@@ -1242,12 +1227,12 @@ def proposal(
 ) -> Node:
     """Create Proposal-1.
 
-    Apply ``bbox_deltas`` to anchors at every position, and select the best boxes that do not overlap.
+    Apply ``bbox_deltas`` to anchors in every cell, and select the best boxes that do not overlap.
 
     Args:
         class_probs: [N, 2 * anchors, H, W]: scores of background, then of foreground.
-        bbox_deltas: [N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides.
-        image_shape: [3 or 4]: height and width of the image, one scale for both or two.
+        bbox_deltas: [N, 4 * anchors, H, W]: shifts of the centre, logarithms of the scales of sides.
+        image_shape: [3 or 4]: height and width of the image, and a scale for both sides or one for each.
         attrs: the attributes by name.
         name: the name of the node.
     """
@@ -1263,18 +1248,19 @@ def psroi_pooling(
     mode: str,
     name: str | None = None,
 ) -> Node:
-    """PSROIPooling-1: Mean of each bin of each region of ``data``, every bin from its own channels.
+    """Create PSROIPooling-1.
+
+    The mean of each bin of each region of ``data``, where every bin reads its own channels.
 
     Args:
         input: [N, C, H, W]: feature maps.
         coords: [regions, 5]: batch entry, x1, y1, x2, y2.
         output_dim: channels of the result.
         group_size: height and width of the result.
-        spatial_scale: what coordinates of regions are multiplied by.
-        spatial_bins_x: parts along x, in mode bilinear.
-        spatial_bins_y: parts along y, in mode bilinear.
-        mode: bilinear: the mean of points between elements in parts of the region, each from its own
-            channels.
+        spatial_scale: factor of the coordinates of regions.
+        spatial_bins_x: parts of a region along x, in mode bilinear.
+        spatial_bins_y: parts of a region along y, in mode bilinear.
+        mode: bilinear: the mean of interpolated samples of the parts of a region, each from its own channels.
         name: the name of the node.
     """
 
@@ -1399,18 +1385,18 @@ def region_yolo(
     anchors: Sequence[float] | None = None,
     name: str | None = None,
 ) -> Node:
-    """RegionYolo-1: Sigmoids of box coordinates and objectness; class scores as a softmax or as sigmoids.
+    """RegionYolo-1: Sigmoids of box centres and objectness, and a softmax or sigmoids of class scores.
 
     Args:
         input: [N, regions * (coords + 1 + classes), H, W].
-        coords: numbers that say where a box is.
+        coords: number of coordinates of a box.
         classes: number of classes.
         num: number of regions with do_softmax.
-        do_softmax: whether classes exclude each other.
-        mask: as many numbers as there are regions without do_softmax.
-        axis: first of the axes that become one; a negative one counts from the end.
-        end_axis: last of the axes that become one.
-        anchors: sizes of boxes, for those that read the output.
+        do_softmax: whether class scores are a softmax, instead of sigmoids.
+        mask: indices of anchors, one for each region without do_softmax.
+        axis: first of the axes to flatten; a negative one counts from the end.
+        end_axis: last of the axes to flatten.
+        anchors: sizes of boxes; ignored here, for consumers of the output.
         name: the name of the node.
     """
 
@@ -1448,14 +1434,13 @@ def select(
     auto_broadcast: str = "numpy",
     name: str | None = None,
 ) -> Node:
-    """Select-1: Elements of ``then`` where ``condition`` holds, of ``otherwise`` where it does not.
+    """Select-1: Elements of ``then`` where ``condition`` is true, and of ``otherwise`` where it is false.
 
     Args:
-        cond: which to take; stretched to the shape of the others.
-        then_node: elements to take where the condition holds.
-        else_node: elements to take where it does not.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        cond: whether to take an element of then; broadcasts to the other inputs.
+        then_node: elements to take where the condition is true.
+        else_node: elements to take where the condition is false.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -1464,13 +1449,13 @@ def selu(data: NodeInput, alpha: NodeInput, lambda_value: NodeInput, name: str |
 
     Args:
         data: tensor of any shape.
-        alpha: how far below zero Elu goes, [1].
-        lambda_value: the scale of everything, [1].
+        alpha: scale of the negative part of Elu, [1].
+        lambda_value: scale of the result, [1].
         name: the name of the node.
     """
 
 def softmax(data: NodeInput, axis: int, name: str | None = None) -> Node:
-    """SoftMax-1: As version 8, with axes from the front only.
+    """SoftMax-1: The same as version 8, but ``axis`` must not be negative.
 
     Args:
         data: tensor of any shape.
@@ -1494,13 +1479,12 @@ def squared_difference(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """SquaredDifference-1: Square of ``a`` less ``b``.
+    """SquaredDifference-1: Square of the difference of ``a`` and ``b``.
 
     Args:
         x1: first operand.
         x2: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 

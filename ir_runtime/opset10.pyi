@@ -61,18 +61,18 @@ __all__ += ["strided_slice", "subtract", "swish", "tan", "tanh", "tensor_iterato
 __all__ += ["transpose", "unique", "unsqueeze", "variadic_split"]
 
 def is_finite(data: NodeInput, name: str | None = None) -> Node:
-    """IsFinite-10: Whether ``data`` is neither infinite nor NaN.
+    """IsFinite-10: Whether elements of ``data`` are finite: neither infinite nor NaN.
 
     Args:
-        data: numbers to look at.
+        data: elements to test.
         name: the name of the node.
     """
 
 def is_nan(data: NodeInput, name: str | None = None) -> Node:
-    """IsNaN-10: Whether ``data`` is not a number.
+    """IsNaN-10: Whether elements of ``data`` are NaN.
 
     Args:
-        data: numbers to look at.
+        data: elements to test.
         name: the name of the node.
     """
 
@@ -132,10 +132,10 @@ def interpolate(
     """
 
 def is_inf(data: NodeInput, attributes: Mapping[str, Any] | None = None, name: str | None = None) -> Node:
-    """IsInf-10: Whether ``data`` is infinite: positive, negative or either.
+    """IsInf-10: Whether elements of ``data`` are infinite.
 
     Args:
-        data: numbers to look at.
+        data: elements to test.
         attributes: the attributes by name.
         name: the name of the node.
     """

@@ -86,12 +86,14 @@ def range(
     output_type: TypeLike,
     name: str | None = None,
 ) -> Node:
-    """Range-4: As version 1, with inputs of any types; for integers, they are truncated first.
+    """Create Range-4.
+
+    The same as version 1 with inputs of any numeric types, which are truncated first for integer outputs.
 
     Args:
         start: first number, a scalar.
-        stop: where to end, a scalar; not reached.
-        step: distance, a scalar; a negative one counts down.
+        stop: exclusive end, a scalar.
+        step: spacing, a nonzero scalar; negative to count down.
         output_type: element type of the output, a numeric one.
         name: the name of the node.
     """

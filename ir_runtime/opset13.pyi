@@ -100,8 +100,7 @@ def bitwise_and(
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -116,8 +115,7 @@ def bitwise_or(
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -132,8 +130,7 @@ def bitwise_xor(
     Args:
         left_node: first operand.
         right_node: second operand.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -184,8 +181,7 @@ def fake_quantize(
         output_low: what the first level becomes, of a shape that broadcasts to that of data.
         output_high: what the last level becomes, of a shape that broadcasts to that of data.
         levels: number of levels, those at both ends included.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -199,17 +195,15 @@ def multinomial(
     op_seed: int = 0,
     name: str | None = None,
 ) -> Node:
-    """Create Multinomial-13.
-
-    Indices of classes, drawn at random by their probabilities ``probs``; the same for the same seeds.
+    """Multinomial-13: Random indices of classes with the probabilities ``probs``, reproducible by seeds.
 
     Args:
-        probs: [batch, classes], not negative; they need not add up to 1.
-        num_samples: how many to draw for each batch entry, one number.
+        probs: [batch, classes], nonnegative; the sum need not be 1.
+        num_samples: number of samples of each batch entry, one number.
         convert_type: element type of the output, i64 or i32.
-        with_replacement: whether a class may be drawn again.
+        with_replacement: whether a class may be drawn more than once.
         log_probs: whether probs are logarithms of probabilities.
-        global_seed: first seed; if both are 0, the numbers are others each time.
+        global_seed: first seed; if both seeds are 0, each run draws different numbers.
         op_seed: second seed.
         name: the name of the node.
     """

@@ -174,13 +174,12 @@ def bitwise_left_shift(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """BitwiseLeftShift-15: Shift the bits of ``a`` left by ``b`` places; bits beyond the type are dropped.
+    """BitwiseLeftShift-15: Shift ``a`` left by ``b`` bits; bits beyond the width of the type are dropped.
 
     Args:
-        arg0: integers whose bits to move.
-        arg1: by how many places.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        arg0: integers to shift.
+        arg1: number of bits to shift by.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -190,13 +189,12 @@ def bitwise_right_shift(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """BitwiseRightShift-15: Shift the bits of ``a`` right by ``b`` places, keeping the sign.
+    """BitwiseRightShift-15: Shift ``a`` right by ``b`` bits, keeping the sign.
 
     Args:
-        arg0: integers whose bits to move.
-        arg1: by how many places.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
+        arg0: integers to shift.
+        arg1: number of bits to shift by.
+        auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
 
@@ -243,12 +241,12 @@ def roi_align_rotated(
     Args:
         data: [N, C, H, W]: feature maps.
         rois: [regions, 5]: x and y of the centre, width, height, angle in radians.
-        batch_indices: [regions]: the batch entry of each; none from the first -1 on.
+        batch_indices: [regions]: the batch entry of each region; the first -1 ends the list.
         pooled_h: height of the result.
         pooled_w: width of the result.
-        sampling_ratio: points along each axis of a bin; 0 means as many as there are elements.
-        spatial_scale: what coordinates of regions are multiplied by.
-        clockwise_mode: whether angles turn clockwise.
+        sampling_ratio: samples along each axis of a bin; 0 means one for each element of the feature map.
+        spatial_scale: factor of the coordinates of regions.
+        clockwise_mode: whether angles are clockwise.
         name: the name of the node.
     """
 

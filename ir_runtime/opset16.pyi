@@ -183,14 +183,12 @@ def segment_max(
     fill_mode: str | None = None,
     name: str | None = None,
 ) -> Node:
-    """Create SegmentMax-16.
-
-    Maximum of ``data`` over segments: runs of slices with the same number in ``segment_ids``.
+    """SegmentMax-16: Elementwise maximum of the slices of ``data`` in each segment, along axis 0.
 
     Args:
-        data: slices, of rank 1 or more.
-        segment_ids: the segment of each slice, ascending.
-        num_segments: how many segments to return; all when absent.
-        fill_mode: what empty segments hold: zero, or the lowest number.
+        data: slices along axis 0, of rank 1 or more.
+        segment_ids: the segment of each slice, 1-D and ascending.
+        num_segments: number of segments to return; the last id plus 1 if absent.
+        fill_mode: value of empty segments: zero, or the lowest of the type.
         name: the name of the node.
     """

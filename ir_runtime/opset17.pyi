@@ -88,7 +88,7 @@ def grouped_matmul(
     """
 
 def erfinv(node: NodeInput, name: str | None = None) -> Node:
-    """ErfInv-17: The number whose error function is ``data``; infinite for -1 and 1, NaN beyond.
+    """ErfInv-17: The inverse error function of ``data``; infinite at -1 and 1, NaN beyond.
 
     Args:
         node: tensor to map.

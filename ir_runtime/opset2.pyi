@@ -73,7 +73,7 @@ def space_to_batch(
     """
 
 def gelu(node: NodeInput, name: str | None = None) -> Node:
-    """Gelu-2: As version 7 in ``erf`` mode.
+    """Gelu-2: The same as version 7 with ``approximation_mode`` ``erf``.
 
     Args:
         node: tensor of any shape.
@@ -102,6 +102,6 @@ def reorg_yolo(input: NodeInput, stride: int, name: str | None = None) -> Node:
 
     Args:
         input: [N, C, H, W]; C at least stride ** 2.
-        stride: distance of elements that go together, and what sides are divided by.
+        stride: distance of elements that stay together; height and width are divided by it.
         name: the name of the node.
     """

@@ -56,13 +56,16 @@ def bucketize(
     with_right_bound: bool = True,
     name: str | None = None,
 ) -> Node:
-    """Bucketize-3: Number of ascending ``buckets`` below each element of ``data``.
+    """Create Bucketize-3.
+
+    The index of the bucket that contains each element of ``data``: the number of bounds in ``buckets`` below
+    it.
 
     Args:
-        data: numbers to sort into buckets.
+        data: elements to sort into buckets.
         buckets: the bounds between buckets, 1-D and ascending.
         output_type: type of the result: i64 or i32.
-        with_right_bound: whether a bound belongs to the bucket below it, not above.
+        with_right_bound: whether a bound belongs to the bucket below it, instead of above.
         name: the name of the node.
     """
 
@@ -103,7 +106,7 @@ def embedding_bag_packed_sum(
 def non_zero(data: NodeInput, output_type: TypeLike = "i64", name: str | None = None) -> Node:
     """Create NonZero-3.
 
-    Indices of the nonzero elements of ``data``: one row for each axis, one column for each element.
+    Indices of the nonzero elements of ``data``, [rank, count]: a row per axis, a column per element.
 
     Args:
         data: tensor to search.
@@ -129,12 +132,12 @@ def roi_align(
     Args:
         data: [N, C, H, W]: feature maps.
         rois: [regions, 4]: x1, y1, x2, y2 before spatial_scale.
-        batch_indices: [regions]: the batch entry of each; none from the first -1 on.
+        batch_indices: [regions]: the batch entry of each region; the first -1 ends the list.
         pooled_h: height of the result.
         pooled_w: width of the result.
-        sampling_ratio: points along each axis of a bin; 0 means as many as there are elements.
-        spatial_scale: what coordinates of regions are multiplied by.
-        mode: what becomes of the samples of a bin; max is 0 at least.
+        sampling_ratio: samples along each axis of a bin; 0 means one for each element of the feature map.
+        spatial_scale: factor of the coordinates of regions.
+        mode: reduction of the samples of a bin; the maximum is at least 0.
         name: the name of the node.
     """
 
@@ -230,9 +233,9 @@ def cum_sum(
 
     Args:
         arg: tensor to sum, of rank 1 or more.
-        axis: axis to sum along, a scalar; 0 when absent.
-        exclusive: exclude each element from its own sum.
-        reverse: sum from the end.
+        axis: axis to sum along, a scalar; 0 if absent.
+        exclusive: whether to exclude each element from its own sum.
+        reverse: whether to sum from the end.
         name: the name of the node.
     """
 
@@ -247,9 +250,9 @@ def cumsum(
 
     Args:
         arg: tensor to sum, of rank 1 or more.
-        axis: axis to sum along, a scalar; 0 when absent.
-        exclusive: exclude each element from its own sum.
-        reverse: sum from the end.
+        axis: axis to sum along, a scalar; 0 if absent.
+        exclusive: whether to exclude each element from its own sum.
+        reverse: whether to sum from the end.
         name: the name of the node.
     """
 

@@ -112,7 +112,7 @@ def softplus(data: NodeInput, name: str | None = None) -> Node:
     """
 
 def swish(data: NodeInput, beta: NodeInput | None = None, name: str | None = None) -> Node:
-    """Swish-4: Each element of ``data`` times the logistic function of ``beta`` times it.
+    """Swish-4: Each element x of ``data`` times the logistic function of ``beta`` x.
 
     Args:
         data: tensor of any shape.
@@ -209,12 +209,12 @@ def proposal(
     attrs: Mapping[str, Any],
     name: str | None = None,
 ) -> Node:
-    """Proposal-4: As version 1; also returns the scores of the boxes.
+    """Proposal-4: The same as version 1; also returns the scores of the boxes.
 
     Args:
         class_probs: [N, 2 * anchors, H, W]: scores of background, then of foreground.
-        bbox_deltas: [N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides.
-        image_shape: [3 or 4]: height and width of the image, one scale for both or two.
+        bbox_deltas: [N, 4 * anchors, H, W]: shifts of the centre, logarithms of the scales of sides.
+        image_shape: [3 or 4]: height and width of the image, and a scale for both sides or one for each.
         attrs: the attributes by name.
         name: the name of the node.
     """

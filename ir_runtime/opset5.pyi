@@ -90,11 +90,11 @@ def hsigmoid(data: NodeInput, name: str | None = None) -> Node:
     """
 
 def round(data: NodeInput, mode: str = "half_to_even", name: str | None = None) -> Node:
-    """Round-5: The integer nearest to ``data``.
+    """Round-5: The integer nearest to each element of ``data``.
 
     Args:
         data: tensor to map.
-        mode: which of two numbers to take that are equally near.
+        mode: how to round a fraction of exactly one half.
         name: the name of the node.
     """
 

@@ -139,25 +139,25 @@ def deformable_convolution(
     bilinear_interpolation_pad: bool = False,
     name: str | None = None,
 ) -> Node:
-    """DeformableConvolution-8: As version 1, with samples weighted by ``mask``.
+    """DeformableConvolution-8: The same as version 1, with samples weighted by ``mask``.
 
     Args:
         data: [N, C_in, Y, X].
-        offsets: [N, deformable_group * elements * 2, Y_out, X_out]; for each kernel element, how far down and
-            right it looks.
+        offsets: [N, deformable_group * elements * 2, Y_out, X_out]; the offset of each kernel element along Y
+            and X.
         filters: [C_out, C_in / group, kernel...].
         strides: step of the window along each spatial axis.
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
-        mask: [N, deformable_group * elements, Y_out, X_out]; 1 when absent.
+        mask: [N, deformable_group * elements, Y_out, X_out]; weights of the samples, 1 if absent.
         auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
             the output is the input divided by the stride, rounded up, an odd one at the end or at the
             beginning.
-        group: number of groups of channels that are convolved apart.
-        deformable_group: number of groups of input channels that have offsets of their own.
-        bilinear_interpolation_pad: whether there are zeros right outside of the data; else what looks there
-            sees nothing at all.
+        group: number of groups of channels that are convolved separately.
+        deformable_group: number of groups of input channels that have their own offsets.
+        bilinear_interpolation_pad: whether to interpolate with zeros around the data; otherwise, samples
+            before the first pixel are 0, and those after the last pixel read it.
         name: the name of the node.
     """
 
@@ -170,16 +170,16 @@ def detection_output(
     aux_box_preds: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """DetectionOutput-8: As version 1; the number of classes follows from the inputs.
+    """DetectionOutput-8: The same as version 1, but the number of classes follows from the inputs.
 
     Args:
-        box_logits: [N, priors * classes or 1 * 4]: deltas to the priors.
+        box_logits: [N, priors * classes * 4], or [N, priors * 4] with share_location: box deltas.
         class_preds: [N, priors * classes]: scores.
-        proposals: [N or 1, 2 or 1, priors * 4 or 5]: priors, with an image id first if not normalized; and
-            variances, unless they are encoded in the target.
+        proposals: [N or 1, 2 or 1, priors * 4 or 5]: priors, each preceded by an image id if not normalized;
+            variances in the second row, unless they are encoded in the target.
         attrs: the attributes by name.
-        aux_class_preds: [N, priors * 2]: whether there is anything, in second place.
-        aux_box_preds: as box_logits: deltas to make better priors first.
+        aux_class_preds: [N, priors * 2]: the second score of each prior is its objectness.
+        aux_box_preds: the shape of box_logits: deltas that refine the priors first.
         name: the name of the node.
     """
 
@@ -336,7 +336,7 @@ def prior_box(
     attrs: Mapping[str, Any],
     name: str | None = None,
 ) -> Node:
-    """PriorBox-8: As version 1, with a choice of the order of boxes.
+    """PriorBox-8: The same as version 1, with a choice of the order of boxes.
 
     Args:
         layer_shape: [2]: height and width of the grid.
@@ -355,17 +355,19 @@ def random_uniform(
     alignment: str = "tensorflow",
     name: str | None = None,
 ) -> Node:
-    """RandomUniform-8: Random numbers from ``minval``, below ``maxval``.
+    """Create RandomUniform-8.
+
+    Uniformly distributed random numbers from ``minval``, inclusive, to ``maxval``, exclusive.
 
     Args:
         output_shape: lengths of the axes, 1-D.
-        min_val: the lowest number, a scalar or alone in a list.
-        max_val: above all numbers, a scalar or alone in a list; rounding may reach it.
+        min_val: inclusive minimum, a scalar or [1].
+        max_val: exclusive maximum, a scalar or [1]; rounding may reach it.
         output_type: element type of the output: f64, f32, f16, bf16, i64 or i32.
-        global_seed: first seed; if both are 0, the numbers are others each time.
+        global_seed: first seed; if both seeds are 0, each run draws different numbers.
         op_seed: second seed.
-        alignment: whose numbers to draw: by Philox, or by a Mersenne twister that is seeded with global_seed
-            alone.
+        alignment: the framework to match: Philox for tensorflow, a Mersenne Twister seeded with global_seed
+            for pytorch.
         name: the name of the node.
     """
 

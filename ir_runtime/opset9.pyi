@@ -77,16 +77,16 @@ def generate_proposals(
     Apply ``deltas`` to ``anchors``, and select the best boxes of each image that do not overlap.
 
     Args:
-        im_info: [N, 3 or 4]: height and width of the image, one scale of min_size or two.
+        im_info: [N, 3 or 4]: height and width of each image, and a scale of min_size for both sides or each.
         anchors: [H, W, anchors, 4]: x1, y1, x2, y2.
-        deltas: [N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides.
+        deltas: [N, 4 * anchors, H, W]: shifts of the centre, logarithms of the scales of sides.
         scores: [N, anchors, H, W].
-        min_size: what sides are at least.
-        nms_threshold: the overlap that is still allowed.
-        pre_nms_count: how many boxes are compared at most.
-        post_nms_count: how many boxes are left at most.
-        normalized: whether sides are differences of coordinates; if not, 1 more.
-        nms_eta: for a threshold that adapts itself; like OpenVINO's, this one does not.
+        min_size: minimum side of boxes.
+        nms_threshold: maximum overlap of boxes.
+        pre_nms_count: maximum number of boxes before suppression.
+        post_nms_count: maximum number of boxes after suppression.
+        normalized: whether a side is the difference of its coordinates; otherwise 1 more.
+        nms_eta: decay of an adaptive threshold; ignored, as in OpenVINO.
         roi_num_type: element type of the counts, i64 or i32.
         name: the name of the node.
     """
@@ -135,19 +135,19 @@ def roi_align(
     aligned_mode: str = "asymmetric",
     name: str | None = None,
 ) -> Node:
-    """ROIAlign-9: As version 3, with modes for half-pixel coordinates.
+    """ROIAlign-9: The same as version 3, with a choice of the coordinate transformation.
 
     Args:
         data: [N, C, H, W]: feature maps.
         rois: [regions, 4]: x1, y1, x2, y2 before spatial_scale.
-        batch_indices: [regions]: the batch entry of each; none from the first -1 on.
+        batch_indices: [regions]: the batch entry of each region; the first -1 ends the list.
         pooled_h: height of the result.
         pooled_w: width of the result.
-        sampling_ratio: points along each axis of a bin; 0 means as many as there are elements.
-        spatial_scale: what coordinates of regions are multiplied by.
-        mode: what becomes of the samples of a bin; max is 0 at least.
-        aligned_mode: asymmetric: scaled only, and regions are 1 by 1 at least; half_pixel_for_nn: less 0.5
-            after; half_pixel: also plus 0.5 before.
+        sampling_ratio: samples along each axis of a bin; 0 means one for each element of the feature map.
+        spatial_scale: factor of the coordinates of regions.
+        mode: reduction of the samples of a bin; the maximum is at least 0.
+        aligned_mode: asymmetric: coordinates are only scaled, and regions are at least 1 by 1;
+            half_pixel_for_nn: 0.5 is subtracted after scaling; half_pixel: 0.5 is also added before.
         name: the name of the node.
     """
 
@@ -164,10 +164,10 @@ def eye(
     Args:
         num_rows: number of rows, one number.
         num_columns: number of columns, one number.
-        diagonal_index: column of the one in the first row, one number; below 0, it is the row of the one in
-            the first column, negated.
+        diagonal_index: the diagonal, one number: 0 for the main diagonal, positive for those above it,
+            negative for those below.
         output_type: element type of the output, a numeric one.
-        batch_shape: axes before the matrices, 1-D; none when absent.
+        batch_shape: lengths of the batch axes, 1-D; no batch axes if absent.
         name: the name of the node.
     """
 
