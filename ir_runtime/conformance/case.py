@@ -316,9 +316,9 @@ def _check_choice(name: str, text: object, choices: Sequence[str]) -> None:
 
 
 def _damage_error(reason: Exception) -> InputError:
-    said = str(reason) if isinstance(reason, ValueError) else f"{type(reason).__name__}: {reason}"
+    text = str(reason) if isinstance(reason, ValueError) else f"{type(reason).__name__}: {reason}"
     return InputError(
-        f"case.json cannot be read: {said}",
+        f"case.json cannot be read: {text}",
         code=Code.BAD_REQUEST,
         hint="'ir-runtime explain json conformance-case' prints its schema",
     )

@@ -294,11 +294,11 @@ def _append_layer(rng: np.random.Generator, recipe: Recipe, operation: str) -> R
         sources.append(len(feeds) - 1)
     added = len(feeds) - len(recipe.feeds)
 
-    def moved(source: int) -> int:
+    def renumber(source: int) -> int:
         return source + added if source >= len(recipe.feeds) else source
 
     steps: Iterator[Step] = (
-        Step(step.operation, step.attributes, [moved(source) for source in step.sources])
+        Step(step.operation, step.attributes, [renumber(source) for source in step.sources])
         for step in recipe.steps
     )
     own = [last + added, *sources[1:]]

@@ -107,10 +107,10 @@ class Recipe:
         places = {old: new for new, old in enumerate(used)}
         shift = len(self.feeds) - len(used)
 
-        def moved(source: int) -> int:
+        def renumber(source: int) -> int:
             return places[source] if source in places else source - shift
 
-        steps = [replace(step, sources=[moved(source) for source in step.sources]) for step in self.steps]
+        steps = [replace(step, sources=[renumber(source) for source in step.sources]) for step in self.steps]
         return Recipe([self.feeds[index] for index in used], steps)
 
     def simpler(self) -> Iterator[Recipe]:
@@ -138,14 +138,14 @@ class Recipe:
         for gone, step in enumerate(self.steps):
             source = step.sources[0]
 
-            def moved(read: int, gone: int = gone, source: int = source) -> int:
+            def renumber(read: int, gone: int = gone, source: int = source) -> int:
                 place = source if read == count + gone else read
                 return place - (place > count + gone)
 
             rest = [other for index, other in enumerate(self.steps) if index != gone]
             yield replace(
                 self,
-                steps=[replace(other, sources=[moved(read) for read in other.sources]) for other in rest],
+                steps=[replace(other, sources=[renumber(read) for read in other.sources]) for other in rest],
             )
 
 

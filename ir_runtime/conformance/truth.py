@@ -103,7 +103,7 @@ def truth_of(
         reference = Reference(model)
         declared = reference.run(feeds)
         types = [
-            _declared(port.element_type, array)
+            _declared_type(port.element_type, array)
             for port, array in zip(reference.outputs, declared, strict=True)
         ]
         precision = _precision(feeds, types)
@@ -128,7 +128,7 @@ def truth_of(
     return Truth(outputs, types, precision, changes, infinite if differ else None, operations, declared)
 
 
-def _declared(element: ElementType, array: Array) -> ElementType:
+def _declared_type(element: ElementType, array: Array) -> ElementType:
     return ElementType.from_dtype(array.dtype) if element is ElementType.dynamic else element
 
 

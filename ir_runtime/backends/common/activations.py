@@ -61,7 +61,7 @@ SMALL = 1 << 10
 CHUNK = 1 << 18
 
 # Gelu is x / 2 * (1 + tanh(x * p(x * x))), or x / (1 + exp(-2 * x * p(x * x))). Coefficients of p, lowest power first, that
-# approximate erf(x / sqrt(2)): a minimax fit of artanh(erf(z)) / z on [0, 3.95] with error 6e-8, below the rounding of f32.
+# approximate erf(x / sqrt(2)): a fit of artanh(erf(z)) / z on [0, 3.95], whose error, 6e-8, is below the rounding of f32.
 # NumPy has a fast exp, but no erf; this takes a third fewer passes than any approximation of erf by exponentials.
 ERF_COEFFICIENTS = tuple(
     c / 2 ** (k + 0.5)

@@ -153,8 +153,8 @@ class Operations:
             name = _OF_INTEGERS.get(type(sign))
         if name is None:
             raise TypeError(f"{type(sign).__name__} of {a.type} is not supported")
-        found: ir.Value = getattr(self._builder, name)(a, b)
-        return found
+        result: ir.Value = getattr(self._builder, name)(a, b)
+        return result
 
     def compare(self, sign: ast.cmpop, a: Number, b: Number) -> Number:
         """Return the result of a comparison; NaN is unequal to everything."""
@@ -750,13 +750,13 @@ class _FunctionWriter:
         return self._builder.not_(self._numbers.truth(operand))
 
     def _compare(self, node: ast.Compare) -> Operand:
-        left, found = self._number(self._evaluate(node.left)), None
+        left, result = self._number(self._evaluate(node.left)), None
         for sign, operand in zip(node.ops, node.comparators, strict=True):
             right = self._number(self._evaluate(operand))
             holds = self._numbers.compare(sign, left, right)
-            found = holds if found is None else self._numbers.binary(ast.BitAnd(), found, holds)
+            result = holds if result is None else self._numbers.binary(ast.BitAnd(), result, holds)
             left = right
-        return found
+        return result
 
     def _conditional(self, node: ast.IfExp) -> Operand:
         test = self._condition(node.test)
@@ -764,17 +764,17 @@ class _FunctionWriter:
 
     def _logical(self, node: ast.BoolOp) -> Operand:
         """Evaluate ``and`` or ``or`` with short-circuiting."""
-        found: Operand = self._condition(node.values[0])
+        result: Operand = self._condition(node.values[0])
         for operand in node.values[1:]:
 
             def others(operand: ast.expr = operand) -> Operand:
                 return self._condition(operand)
 
             if isinstance(node.op, ast.And):
-                found = self._choose(found, others, lambda: False)
+                result = self._choose(result, others, lambda: False)
             else:
-                found = self._choose(found, lambda: True, others)
-        return found
+                result = self._choose(result, lambda: True, others)
+        return result
 
     def _choose(
         self, test: ir.Value | bool, yes: Callable[[], Operand], no: Callable[[], Operand]
@@ -811,10 +811,10 @@ class _FunctionWriter:
     def _merge(self, pairs: Operand, then: ir.Block, otherwise: ir.Block) -> Operand:
         if isinstance(pairs, tuple):
             return tuple(self._merge(pair, then, otherwise) for pair in pairs)
-        found = self._builder.phi(pairs[0].type)
+        merged = self._builder.phi(pairs[0].type)
         for value, end in zip(pairs, (then, otherwise), strict=True):
-            found.add_incoming(value, end)
-        return found
+            merged.add_incoming(value, end)
+        return merged
 
     # Calls
 
@@ -855,10 +855,12 @@ class _FunctionWriter:
             )
         operands = tuple(map(self._value, arguments))
         device = self._program.function(callee, tuple(map(_shape, operands)))
-        found = self._builder.call(device.function, list(_flat(operands)))
-        members = [found]
-        if isinstance(found.type, ir.StructType):
-            members = [self._builder.extract_value(found, index) for index in range(len(found.type.members))]
+        returned = self._builder.call(device.function, list(_flat(operands)))
+        members = [returned]
+        if isinstance(returned.type, ir.StructType):
+            members = [
+                self._builder.extract_value(returned, index) for index in range(len(returned.type.members))
+            ]
         if device.may_fail:
             self._return_if(members[-1])
         return None if device.returns is None else _nest(device.returns, iter(members))
@@ -908,10 +910,10 @@ class _FunctionWriter:
             for argument, kind in zip(arguments, kinds, strict=True)
         ]
         if isinstance(callee, Instruction):
-            found = callee.function(Emit(self._builder), *values)
+            result = callee.function(Emit(self._builder), *values)
         else:
-            found = self._builder.call(self._program.module.declare(callee.name, returns, kinds), values)
-        return None if returns == ir.VOID else found
+            result = self._builder.call(self._program.module.declare(callee.name, returns, kinds), values)
+        return None if returns == ir.VOID else result
 
 
 _STATEMENTS: dict[type[ast.stmt], Callable[[_FunctionWriter, Any], None]] = {

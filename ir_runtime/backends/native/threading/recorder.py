@@ -89,11 +89,11 @@ class Part:
                 if not array.size:  # no call reads it, but its shape matters
                     self._place(slot, array, fixed)
             fresh = [(slot, x) for slot, x in fresh if x.size]
-            before = [(self._call_before(each, pairs, fixed), each.made) for each in record.host.before]
+            before = [(self._call_before(call, pairs, fixed), call.made) for call in record.host.before]
             hosted = {} if record.calls else self._hosted_places(before, written)
             inputs = [(~self.host.holds.get(slot, ~slot), x) for slot, x in fresh]
             inputs += [(~place, x) for place, x in before if record.calls and x.size]
-            after = [each.array for each in record.host.after]
+            after = [call.array for call in record.host.after]
             outputs = [x for slot, x in written.items() if slot not in hosted]
             regions, views = self.writer.add(
                 inputs, [pairs[slot] for slot in fixed], record, [*outputs, *after]
@@ -105,8 +105,8 @@ class Part:
         self._expect(fixed)
         for (slot, _), region in zip(fresh, regions, strict=False):
             self._hold(slot, region)
-        for each, view in zip(record.host.after, views[len(outputs) :], strict=True):
-            self._call_after(each.function, each.array, view)
+        for call, view in zip(record.host.after, views[len(outputs) :], strict=True):
+            self._call_after(call.function, call.array, view)
         slots = [slot for slot in written if slot not in hosted]
         self._finish(step, instruction, written, dict(zip(slots, views, strict=False)), hosted)
 
@@ -114,7 +114,7 @@ class Part:
         self, pairs: Mapping[int, Array], fixed: Collection[int], host: HostCalls
     ) -> list[tuple[int, Array]]:
         """Return the inputs that calls may read, and that no earlier step has read or written, with their slots."""
-        args = {id(array) for each in host.before for array in each.args}
+        args = {id(array) for call in host.before for array in call.args}
         return [
             (slot, x)
             for slot, x in pairs.items()

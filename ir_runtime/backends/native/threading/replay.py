@@ -271,11 +271,11 @@ def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> 
             return None
         return [memory[what[0]] if what[1] is None else resolve(memory, [], what) for what in refs]
 
-    def with_threads(feeds: Sequence[Array]) -> list[Array] | None:
+    def run_with_threads(feeds: Sequence[Array]) -> list[Array] | None:
         set_most(count)
         return inside(scopes, direct, feeds)
 
-    def in_context(feeds: Sequence[Array]) -> list[Array] | None:
-        return copy_context().run(with_threads, feeds)
+    def run_in_context(feeds: Sequence[Array]) -> list[Array] | None:
+        return copy_context().run(run_with_threads, feeds)
 
-    return keep_alive(in_context if shared else direct, whole.tape)
+    return keep_alive(run_in_context if shared else direct, whole.tape)

@@ -234,10 +234,10 @@ class Im2Col:
         for image, rows in enumerate(y):
             patches = self._patches(data[image], (slice(None),))[0]
 
-            def of_image(block: Array, first: int, image: int = image) -> None:
+            def apply_to_image(block: Array, first: int, image: int = image) -> None:
                 epilogue(block, image * count + first)
 
-            gemm(patches, self._filters[0], rows.reshape(count, -1), of_image)
+            gemm(patches, self._filters[0], rows.reshape(count, -1), apply_to_image)
 
     def _patches(self, image: Array, block: Block) -> Array:
         """Copy the windows of a block of positions to patches ``[G, position, depth]``."""

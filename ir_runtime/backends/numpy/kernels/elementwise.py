@@ -294,16 +294,16 @@ def slopes(op: PReLU, data: Value, slope: Value) -> Kernel | None:
     if not np.isfinite(known).all():
         return None
 
-    def of_small_slopes(x: Array) -> Array:
+    def maximum_of_products(x: Array) -> Array:
         y = np.multiply(x, known)
         return np.maximum(x, y, out=y)
 
-    def of_any_slopes(x: Array) -> Array:
+    def sum_of_parts(x: Array) -> Array:
         y = np.minimum(x, _ZERO)
         np.multiply(y, known, out=y)
         return np.add(y, np.maximum(x, _ZERO), out=y)
 
-    return Kernel.unary(of_small_slopes if ((known > 0) & (known <= 1)).all() else of_any_slopes)
+    return Kernel.unary(maximum_of_products if ((known > 0) & (known <= 1)).all() else sum_of_parts)
 
 
 _REAL = (ElementType.f16, ElementType.f32, ElementType.f64)

@@ -107,11 +107,11 @@ def _normalize(
     flat, out = source.reshape(-1, channels), y.reshape(-1, channels)
     for first in range(0, len(out), size):
 
-        def of_image(block: Array, at: int, first: int = first) -> None:
+        def apply_to_image(block: Array, at: int, first: int = first) -> None:
             epilogue(block, first + at)
 
         rows = slice(first, first + size)
-        _normalize_image(flat[rows], out[rows], groups, factors, shifts, of_image)
+        _normalize_image(flat[rows], out[rows], groups, factors, shifts, apply_to_image)
     return channels_first(y)
 
 
@@ -125,9 +125,9 @@ def _normalize_image(
 ) -> None:
     """Normalize the rows of one image in three passes: means, then differences and their squares, then scaling."""
     count, channels = rows.shape
-    each = channels // groups
-    means = _group_means(_sum_blocks(rows, lambda block: _sums(rows[block], _add)), groups, count * each)
-    mean_row = np.repeat(means, each).astype(np.float32)
+    width = channels // groups
+    means = _group_means(_sum_blocks(rows, lambda block: _sums(rows[block], _add)), groups, count * width)
+    mean_row = np.repeat(means, width).astype(np.float32)
 
     def centre(block: slice) -> Array | None:
         _apply_row(np.subtract, rows[block], mean_row, out[block])
@@ -136,7 +136,7 @@ def _normalize_image(
     squares = _sum_blocks(rows, centre)
     factor_row = None
     if factors is not None:
-        scales = factors(_group_means(squares, groups, count * each))
+        scales = factors(_group_means(squares, groups, count * width))
         factor_row = np.broadcast_to(np.repeat(scales, channels // len(scales)), channels).astype(np.float32)
 
     def complete(block: slice) -> None:
