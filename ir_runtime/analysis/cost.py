@@ -368,7 +368,7 @@ def count(
     dims = NamedDims(graph, values, parameters, constraints or Constraints())
     walk = _Walk(dims, graph, dims.values)
     layers, peak = tuple(walk.layers()), walk.peak()
-    return Cost(layers, _by_type(walk.weights), open_lengths(dims), tuple(walk.unknown.values()), peak)
+    return Cost(layers, _count_by_type(walk.weights), open_lengths(dims), tuple(walk.unknown.values()), peak)
 
 
 @dataclass
@@ -400,7 +400,7 @@ class _Walk:
 
     def layers(self) -> Iterator[LayerCount]:
         """Yield the counts of each layer that runs."""
-        for layer in self._running():
+        for layer in self._running_layers():
             yield from self._count_layer(layer)
 
     def _is_declared(self, layer: Layer) -> bool:
@@ -408,7 +408,7 @@ class _Walk:
         declared = self.values.declared if isinstance(self.values, Inferred) else ()
         return bool(declared) and any(p in declared for p in (*self.graph.reads(layer), *layer.output_ports))
 
-    def _running(self) -> Iterator[Layer]:
+    def _running_layers(self) -> Iterator[Layer]:
         return (la for la in self.graph if la.id not in self.fixed and la.type not in _NO_WORK and la.op)
 
     def _count_layer(self, layer: Layer) -> Iterator[LayerCount]:
@@ -521,7 +521,7 @@ class _Walk:
 
     def peak(self) -> int | None:
         """Return the peak memory of inputs and results in bytes; ``None`` if a length is unknown."""
-        running = list(self._running())
+        running = list(self._running_layers())
         parameters = [Port(layer.id, 0) for layer in self.graph.of_type("Parameter")]
         sizes: dict[Port, int] = {}
         for port in (*parameters, *(port for layer in running for port in layer.output_ports)):
@@ -588,7 +588,7 @@ def _sum(counts: list[Count | None]) -> Count | None:
     return total(numbers) if len(numbers) == len(counts) else None
 
 
-def _by_type(weights: Mapping[tuple[str, int], tuple[ElementType, int]]) -> tuple[WeightCount, ...]:
+def _count_by_type(weights: Mapping[tuple[str, int], tuple[ElementType, int]]) -> tuple[WeightCount, ...]:
     groups: dict[ElementType, list[int]] = {}
     for element, number in weights.values():
         groups.setdefault(element, []).append(number)

@@ -14,7 +14,7 @@ from ..ir.operation import Operation
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 
-__all__ = ["Expected", "Failing", "RefusedInputError", "expected", "is_placed", "with_context"]
+__all__ = ["Expected", "Failing", "RefusedInputError", "describe_step", "is_placed", "with_context"]
 
 _Place: TypeAlias = tuple[int, int]
 """The source of a layer's input: the index of an input of the step, and 0; or the negative offset of an earlier layer, and
@@ -69,9 +69,9 @@ class Expected:
     def _infer_widened(
         self, op: Operation, inputs: Sequence[Value], places: Sequence[_Place]
     ) -> tuple[TensorType, ...]:
-        """Infer the output types of an operation; if it refuses f64, as it would f32, with results in f64.
+        """Infer the output types of an operation; if it refuses f64, infer with f32 instead, and return f64 for f32.
 
-        Reading refuses models that declare such inputs, so the graph must have been widened (`widen`).
+        A model that declares such inputs would not have been read, so the graph must have been widened (`widen`).
         """
         try:
             return op.infer_types(*inputs)
@@ -83,7 +83,7 @@ class Expected:
             if reason.code != Code.ELEMENT_TYPE or not any(widened):
                 raise
         f32 = [
-            _as(value, ElementType.f32) if wide else value
+            _retype(value, ElementType.f32) if wide else value
             for value, wide in zip(inputs, widened, strict=True)
         ]
         types = op.infer_types(*f32)
@@ -102,7 +102,7 @@ class Expected:
         return None
 
 
-def expected(
+def describe_step(
     graph: Graph, layers: tuple[Layer, ...], reads: Sequence[Port], elements: Sequence[ElementType]
 ) -> Expected:
     """Describe a step for inference.
@@ -129,7 +129,7 @@ def expected(
     return Expected(layers, tuple(places), tuple(elements))
 
 
-def _as(value: Value, element: ElementType) -> Value:
+def _retype(value: Value, element: ElementType) -> Value:
     return replace(value, type=TensorType(element, value.shape))
 
 

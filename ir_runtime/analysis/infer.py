@@ -175,7 +175,7 @@ class _Walk:
                 refusal.code, refusal.message, layer.where, refusal.hint, causes=why, clause=refusal.clause
             )
         if len(values) < len(layer.outputs):  # the number of outputs may be unknown
-            values += _declared(layer)[len(values) :]
+            values += _declared_values(layer)[len(values) :]
         self._store(layer, values)
         fed = self.options.compare and layer.id in self.options.parameters
         if fed and self.agreement.parameter(layer, values[0].type, self._is_sound_as_declared):
@@ -240,7 +240,7 @@ class _Walk:
             return _Outcome([with_symbols(layer, self.options.parameters[layer.id])])
         if layer.op is None or None in inputs:
             self.lacks_data |= layer.type == "Constant"
-            return _Outcome(_declared(layer))
+            return _Outcome(_declared_values(layer))
         former = self.options.former
         if former is not None and (reused := former.outputs(layer, inputs)) is not None:
             return _Outcome(reused)
@@ -256,13 +256,15 @@ class _Walk:
             raise
         except IRError as reason:
             refusal = _Refusal(reason.code, reason.message, reason.hint, layer.op.cite(reason.clause))
-            return _Outcome(_declared(layer), refusal, _reports(run_body))
+            return _Outcome(_declared_values(layer), refusal, _reports(run_body))
         except MemoryError:  # says nothing about the model
             raise
         except Exception as reason:  # raised by evaluation on constants, which the model decides
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
             hint = "the code of the operation does not handle such inputs"
-            return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message, hint), _reports(run_body))
+            return _Outcome(
+                _declared_values(layer), _Refusal(Code.CONTRADICTION, message, hint), _reports(run_body)
+            )
         if key is not None and all(value.shape.is_static for value in outputs):
             self.cache[key] = outputs
         return _Outcome([with_symbols(layer, value) for value in outputs], None, _reports(run_body))
@@ -335,7 +337,7 @@ def _not_none(inputs: Sequence[Value | None]) -> list[Value]:
     return [value for value in inputs if value is not None]
 
 
-def _declared(layer: Layer) -> list[Value]:
+def _declared_values(layer: Layer) -> list[Value]:
     return [Value(port.type or _UNKNOWN) for port in layer.outputs]
 
 
@@ -506,8 +508,8 @@ class Causes:
     def of_refusal(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Cause, ...]:
         """Return the causes of an operation's refusal of its inputs."""
 
-        def accepts(tried: Sequence[Value]) -> bool:
-            return self._infer(layer, tried) is not None
+        def accepts(trial: Sequence[Value]) -> bool:
+            return self._infer(layer, trial) is not None
 
         if len(inputs) != len(layer.inputs):
             return ()
@@ -569,8 +571,8 @@ class Causes:
             return []
         before = region.of(self.known[port])
 
-        def changes(tried: Sequence[Value]) -> bool:
-            outputs = self._infer(layer, tried) or ()
+        def changes(trial: Sequence[Value]) -> bool:
+            outputs = self._infer(layer, trial) or ()
             return port.number < len(outputs) and region.of(outputs[port.number]) != before
 
         return self._deciders(layer, values, changes) or self._shared_length(layer, values, before, changes)
@@ -585,10 +587,10 @@ class Causes:
             for dim in range(len(value.shape) if value.shape.rank is not None else 0)
             if Region(dim).of(value) == length
         ]
-        tried = list(inputs)
+        trial = list(inputs)
         for index, region in same:
-            tried[index] = _with_unknown(tried[index], region)
-        return [self._part(layer, *same[0], inputs)] if same and matters(tried) else []
+            trial[index] = _hide(trial[index], region)
+        return [self._part(layer, *same[0], inputs)] if same and matters(trial) else []
 
     def _deciders(
         self, layer: Layer, inputs: Sequence[Value], matters: Callable[[Sequence[Value]], bool]
@@ -601,13 +603,13 @@ class Causes:
             if self.graph.sources(layer)[index] is None:  # its edge would close a cycle
                 continue
 
-            def tried(region: Region, index: int = index, value: Value = value) -> bool:
+            def is_needed(region: Region, index: int = index, value: Value = value) -> bool:
                 self._spend(layer)
                 if self._trials_left <= 0:
                     return False
-                return matters([*inputs[:index], _with_unknown(value, region), *inputs[index + 1 :]])
+                return matters([*inputs[:index], _hide(value, region), *inputs[index + 1 :]])
 
-            deciders += [self._part(layer, index, region, inputs) for region in _parts(value, tried)]
+            deciders += [self._part(layer, index, region, inputs) for region in _parts(value, is_needed)]
         return deciders
 
     def _part(self, layer: Layer, index: int, region: Region, inputs: Sequence[Value]) -> _InputPart:
@@ -647,7 +649,7 @@ def _parts(value: Value, matters: Callable[[Region], bool]) -> Iterator[Region]:
         yield from (region for region in dims if matters(region))
 
 
-def _with_unknown(value: Value, region: Region) -> Value:
+def _hide(value: Value, region: Region) -> Value:
     """Return the value with one region unknown."""
     if region.dim is not None:
         return Value(TensorType(value.element, value.shape.replace({region.dim: Dimension()})))

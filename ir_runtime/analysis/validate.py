@@ -238,9 +238,9 @@ def _check_assigns(graph: Graph, report: Diagnostics, is_page: bool = False) -> 
         report: takes the findings.
         is_page: whether the layers are an example from a documentation page, which may show one of the two alone.
     """
-    if assigned := _by_variable(graph.of_type("Assign")):
+    if assigned := _group_by_variable(graph.of_type("Assign")):
         needed = graph.ancestors(layer.id for layer in graph.of_type("Result", "Assign"))
-        reads = _by_variable(graph.of_type("ReadValue"))
+        reads = _group_by_variable(graph.of_type("ReadValue"))
         for name, layers in assigned.items():
             if name in reads or not is_page:
                 _check_read(name, layers[0], reads.get(name, []), needed, report)
@@ -275,8 +275,8 @@ def _check_reads(graph: Graph, report: Diagnostics) -> None:
         report: takes the findings.
     """
     every = list(check_periodically(graph.everywhere()))
-    assigned = _by_variable(layer for layer in every if layer.type == "Assign")
-    for name, layers in _by_variable(layer for layer in every if layer.type == "ReadValue").items():
+    assigned = _group_by_variable(layer for layer in every if layer.type == "Assign")
+    for name, layers in _group_by_variable(layer for layer in every if layer.type == "ReadValue").items():
         if name not in assigned:
             message = f"variable {name!r} is read, but no Assign gives it a value"
             hint = "add the Assign, or feed the value as a Parameter"
@@ -310,7 +310,7 @@ def _fits(assigned: TensorType, variable: TensorType) -> bool:
     return same and assigned.shape.compatible(variable.shape)
 
 
-def _by_variable(layers: Iterable[Layer]) -> Mapping[str, list[Layer]]:
+def _group_by_variable(layers: Iterable[Layer]) -> Mapping[str, list[Layer]]:
     groups: defaultdict[str, list[Layer]] = defaultdict(list)
     for layer in layers:
         if layer.op is not None:
@@ -369,10 +369,10 @@ def audit(graph: Graph, values: Inferred, report: Diagnostics) -> None:
         values: the values from `infer`.
         report: takes the findings.
     """
-    _names(graph, report)
-    _tensor_names(graph, report)
+    _check_names(graph, report)
+    _check_tensor_names(graph, report)
     _check_unused_layers(graph, report)
-    _suspicious_values(graph, values, report)
+    _check_values(graph, values, report)
     _check_mixed_types(graph, values, report)
     for layer in check_periodically(graph.layers.values()):
         bodies = layer.bodies()
@@ -398,8 +398,8 @@ def _report_dead_branch(layer: Layer, name: str, report: Diagnostics) -> None:
     )
 
 
-def _names(graph: Graph, report: Diagnostics) -> None:
-    for name, first, again in _repeated(
+def _check_names(graph: Graph, report: Diagnostics) -> None:
+    for name, first, again in _find_repeated(
         (layer.name, layer) for layer in check_periodically(graph.layers.values())
     ):
         report.warning(
@@ -412,14 +412,14 @@ def _names(graph: Graph, report: Diagnostics) -> None:
         )
 
 
-def _tensor_names(graph: Graph, report: Diagnostics) -> None:
+def _check_tensor_names(graph: Graph, report: Diagnostics) -> None:
     ports = (
         (n, la)
         for la in check_periodically(graph.layers.values())
         for p in la.outputs
         for n in dict.fromkeys(p.names)
     )
-    for name, first, again in _repeated(ports):
+    for name, first, again in _find_repeated(ports):
         report.warning(
             Code.DUPLICATE_NAME,
             f"a tensor of {first}, at line {first.where.line}, is named {name!r}, too",
@@ -447,7 +447,7 @@ def _check_unused_layers(graph: Graph, report: Diagnostics) -> None:
         )
 
 
-def _suspicious_values(graph: Graph, inferred: Mapping[Port, Value], report: Diagnostics) -> None:
+def _check_values(graph: Graph, inferred: Mapping[Port, Value], report: Diagnostics) -> None:
     """Report suspicious values of constants that inference accepts."""
     wrong = report.wrong
     for layer in check_periodically(graph.layers.values()):
@@ -480,7 +480,7 @@ def _check_mixed_types(graph: Graph, inferred: Mapping[Port, Value], report: Dia
             )
 
 
-def _repeated(pairs: Iterable[tuple[str, Layer]]) -> Iterator[tuple[str, Layer, Layer]]:
+def _find_repeated(pairs: Iterable[tuple[str, Layer]]) -> Iterator[tuple[str, Layer, Layer]]:
     """Yield each duplicate of a name: the name, the first layer that has it, and the later one."""
     groups = defaultdict(list)
     for name, layer in pairs:

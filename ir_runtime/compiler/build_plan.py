@@ -9,7 +9,7 @@ from typing import Any
 
 from .._util.forks import computing
 from .._util.scoped import Scope
-from ..analysis.error_context import Expected, expected
+from ..analysis.error_context import Expected, describe_step
 from ..backends import Backend, Compute, Kernel
 from ..executor.guard import LengthCheck, add_guard, add_length_check
 from ..executor.plan import ExecutionPlan
@@ -151,7 +151,7 @@ class PlanBuilder:
                 declared=self._declared_types(group), types=tuple(self._types_of(group)),
             )  # fmt: skip
         elements = [self.program.values[port].element for port in group.reads]
-        inference = expected(self.program.graph, group.layers, group.reads, elements)
+        inference = describe_step(self.program.graph, group.layers, group.reads, elements)
         always_runs = any(la.op is None or is_external(plain(la.op)) or not la.op.pure for la in group.layers)
         if not needs_run(layer):
             inputs = tuple(map(self.program.type, group.reads))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..analysis.error_context import Expected, expected, with_context
+from ..analysis.error_context import Expected, describe_step, with_context
 from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value, bytes_of, check_lengths, empty_results
@@ -85,7 +85,7 @@ def evaluate_constant(graph: Graph, layer: Layer, values: Mapping[Port, Value], 
     reads = [s for s in graph.sources(layer) if s is not None]
     inputs = [_contents(graph[s.layer], values[s]) for s in reads]
     arrays = [array for v in inputs if (array := v.known()) is not None]
-    inference = expected(graph, (layer,), reads, [v.element for v in inputs])
+    inference = describe_step(graph, (layer,), reads, [v.element for v in inputs])
     try:
         types = inference.types(arrays)
         for type in (*types, *(value.type for value in inputs)):

@@ -37,17 +37,17 @@ def _fuse_groups(
         for port in group.reads:
             readers.setdefault(port, []).append(group)
     groups: dict[int, Group] = {}
-    taken: set[int] = set()
+    grouped: set[int] = set()
     for layer, start in single.items():
-        if layer in taken:
+        if layer in grouped:
             continue
         growing: Group | None = start
         while growing is not None:
             last, best = growing.layers[-1].id, growing
-            taken.add(last)
+            grouped.add(last)
             reader = _sole_reader(growing, outputs, readers)
             growing = (
-                None if reader is None or reader.id in taken else _fuse_reader(graph, growing, reader, seen)
+                None if reader is None or reader.id in grouped else _fuse_reader(graph, growing, reader, seen)
             )
         groups[last] = best
     return [groups[layer] for layer in single if layer in groups]

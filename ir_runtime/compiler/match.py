@@ -88,11 +88,11 @@ class ShapeCache:
 
     Args:
         plan: computes the results.
-        known: the cached results by input shapes.
+        cached: the results by input shapes.
     """
 
     plan: ExecutionPlan
-    known: dict[Hashable, tuple[Array, ...]] = field(default_factory=dict)
+    cached: dict[Hashable, tuple[Array, ...]] = field(default_factory=dict)
 
     @property
     def kernel(self) -> Kernel:
@@ -101,7 +101,7 @@ class ShapeCache:
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
         key = arrays[0].shape if len(arrays) == 1 else tuple([array.shape for array in arrays])
-        results = self.known.get(key)
+        results = self.cached.get(key)
         return self._compute(key, arrays) if results is None else results
 
     def _compute(self, key: Hashable, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -110,8 +110,8 @@ class ShapeCache:
             array.flags.writeable = False  # model outputs are copies
         size = sum(array.nbytes for array in results)
         if size <= KEPT:
-            cached = sum(array.nbytes for arrays in list(self.known.values()) for array in arrays)
-            if cached + size > KEPT or len(self.known) >= REMEMBERED:
-                self.known.clear()
-            self.known[key] = results
+            cached = sum(array.nbytes for arrays in list(self.cached.values()) for array in arrays)
+            if cached + size > KEPT or len(self.cached) >= REMEMBERED:
+                self.cached.clear()
+            self.cached[key] = results
         return results

@@ -173,7 +173,7 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
 
 
 def _runs(program: Program, layer: Layer) -> bool:
-    """Return whether a run computes a layer; of Constants, only those that each run unpacks."""
+    """Return whether each run computes a layer; this includes Constants that are unpacked in each run."""
     if layer.type == "Constant":
         return not program.is_fixed(Port(layer.id, 0))
     return layer.type != "Parameter"

@@ -70,14 +70,14 @@ def _can_be_narrow(op: Operation, elements: list[ElementType]) -> bool:
 class _Narrowing:
     graph: Graph
     values: Mapping[Port, Value]
-    kept: set[int]
+    exact: set[int]
     added: list[Layer] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     _converts: dict[Port, Port] = field(default_factory=dict)
 
     def layer(self, layer: Layer) -> Layer:
         """Return a layer in f16; the tensor names of outputs that are converted back move to the Converts."""
-        if layer.id in self.kept:
+        if layer.id in self.exact:
             return layer
         ports = layer.output_ports
         outputs = [
@@ -88,7 +88,7 @@ class _Narrowing:
 
     def source(self, port: Port, reader: Layer) -> Port:
         """Return the port that ``reader`` reads instead of ``port``, after a Convert if their types differ."""
-        is_wide, wants_wide = port.layer in self.kept, reader.id in self.kept
+        is_wide, wants_wide = port.layer in self.exact, reader.id in self.exact
         indifferent = reader.type in _INDIFFERENT
         if self.values[port].element is not WIDE or is_wide == wants_wide or indifferent:
             return port

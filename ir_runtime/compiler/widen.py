@@ -118,7 +118,7 @@ class _Widening:
         inferred: their inferred values.
         narrow: the element types to widen.
         wide: the element type that replaces them.
-        kept: the layer types that keep their declared types.
+        kept_types: the layer types that keep their declared types.
         keeps_foreign: also keep the types of operations that are unknown or from outside this package, as they may not
             support others.
         bypass: let layers bypass Converts that have become redundant.
@@ -128,7 +128,7 @@ class _Widening:
     inferred: Inferred
     narrow: frozenset[ElementType]
     wide: ElementType
-    kept: tuple[str, ...]
+    kept_types: tuple[str, ...]
     keeps_foreign: bool = False
     bypass: bool = False
     literal: set[int] = field(default_factory=set)
@@ -182,7 +182,7 @@ class _Widening:
 
     def _keeps(self, layer: Layer) -> bool:
         """Return whether a layer keeps its declared types."""
-        if layer.type in self.kept or layer.id in self.literal:
+        if layer.type in self.kept_types or layer.id in self.literal:
             return True
         is_foreign = layer.op is None or layer.op.keeps_types or is_external(layer.op)
         return self.keeps_foreign and is_foreign
@@ -223,7 +223,7 @@ class _Widening:
             return body
         unwidened = ("Constant",)  # but not Parameters: a body gets inputs in the wide type
         work = replace(
-            self, graph=body.graph, inferred=self.inferred.bodies[key], kept=unwidened, literal=set(), added=[], edges=[],
+            self, graph=body.graph, inferred=self.inferred.bodies[key], kept_types=unwidened, literal=set(), added=[], edges=[],
             layers={}, declared={}, values={}, bodies={}, converts={},
         )  # fmt: skip
         self.bodies[key] = work.result()

@@ -153,7 +153,7 @@ class Guard:
     """Bytes of one element of every result, summed."""
     always_runs: bool = False
     """Whether the kernel must run even if no result has elements."""
-    known: dict[Hashable, Sequence[TensorType]] = field(default_factory=dict)
+    cached: dict[Hashable, Sequence[TensorType]] = field(default_factory=dict)
     """Result types by input shapes and contents of small inputs."""
 
     def check(self, run: Run, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
@@ -176,13 +176,13 @@ class Guard:
 
     def _types(self, arrays: Sequence[Array]) -> Sequence[TensorType]:
         key = _key(arrays)
-        types = self.known.get(key)
+        types = self.cached.get(key)
         if types is None:
             types = self.expected.types(arrays)
-            if len(self.known) >= REMEMBERED:
-                self.known.clear()
+            if len(self.cached) >= REMEMBERED:
+                self.cached.clear()
             if key is not None:
-                self.known[key] = types
+                self.cached[key] = types
         return types
 
 
@@ -296,13 +296,13 @@ class LengthCheck:
         expected: the inference of the step's layers.
         reads: the types of its inputs.
         contents: the contents of each input that is fixed in the plan, else ``None``.
-        made: the result types of each layer.
+        result_types: the result types of each layer.
     """
 
     expected: Expected
     reads: tuple[TensorType, ...]
     contents: tuple[Array | None, ...]
-    made: tuple[tuple[TensorType, ...], ...]
+    result_types: tuple[tuple[TensorType, ...], ...]
     accepted: set[Hashable] = field(default_factory=set)
     """Accepted shapes of the inputs with unknown lengths."""
 
@@ -316,8 +316,8 @@ class LengthCheck:
         for array, type in zip(arrays, self.reads, strict=True):
             self._compare(PartialShape(array.shape), type, lengths)
         results = self.expected.results(list(map(_value, arrays, self.expected.elements, self.contents)))
-        for types, made in zip(results, self.made, strict=True):
-            for result, type in zip(types, made, strict=False):
+        for types, expected in zip(results, self.result_types, strict=True):
+            for result, type in zip(types, expected, strict=False):
                 self._compare(result.shape, type, lengths)
         if key is not None:
             if len(self.accepted) >= REMEMBERED:
@@ -341,17 +341,17 @@ def _value(array: Array, element: ElementType, contents: Array | None) -> Value:
     return Value(TensorType(element, PartialShape(array.shape)), contents)
 
 
-def _agree(shape: PartialShape, known: PartialShape, lengths: dict[Symbol, int]) -> bool:
+def _agree(shape: PartialShape, inferred: PartialShape, lengths: dict[Symbol, int]) -> bool:
     """Return whether a shape agrees with the inferred one; ``lengths`` collects the length of each symbol."""
-    if shape.rank is None or known.rank is None:
+    if shape.rank is None or inferred.rank is None:
         return True
-    return shape.rank == known.rank and all(
+    return shape.rank == inferred.rank and all(
         dim.is_dynamic
         or (
             expected.contains(dim.min)
             and (expected.symbol is None or _same(lengths, expected.symbol, dim.min))
         )
-        for dim, expected in zip(shape, known, strict=True)
+        for dim, expected in zip(shape, inferred, strict=True)
     )
 
 

@@ -77,14 +77,14 @@ def watched_runner(run: Run) -> RunStep:
     def run_step(step: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
         if step.is_hidden:
             return run_located(step, inputs)
-        seen = step.shown_inputs(inputs)
-        _notify(run, "before", step, seen)
+        shown_inputs = step.shown_inputs(inputs)
+        _notify(run, "before", step, shown_inputs)
         start = time.perf_counter()
         outputs = run_located(step, inputs)
         seconds = time.perf_counter() - start
         shown = step.shown_outputs(outputs)
         if run.patch is not None:
-            patched = _apply_patch(run.patch, step, seen, shown)
+            patched = _apply_patch(run.patch, step, shown_inputs, shown)
             outputs, shown = step.patched(outputs, patched), patched
         _notify(run, "after", step, shown, seconds)
         return outputs

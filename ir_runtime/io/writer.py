@@ -40,7 +40,7 @@ __all__ = [
     "join_names",
     "output_names",
     "raw_bytes",
-    "with_results",
+    "add_results",
     "write",
     "write_back_edges",
     "write_layer_info",
@@ -394,7 +394,7 @@ def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType,
     return flat if element.bits >= 8 else pack(flat & ((1 << element.bits) - 1), element.bits)
 
 
-def with_results(graph: Graph, ports: Sequence[Port]) -> Graph:
+def add_results(graph: Graph, ports: Sequence[Port]) -> Graph:
     """Return the graph with a Result added for each of the given outputs."""
     if not ports:
         return graph
@@ -526,7 +526,7 @@ def _compress_graph(graph: Graph) -> Graph:
     free = max(graph.layers, default=-1) + 1
     for layer in graph.layers.values():
         if layer.id in exact or not _can_be_narrow(layer):
-            layers.append(replace(layer, op=layer.op and _with_bodies(layer.op)))
+            layers.append(replace(layer, op=layer.op and _compress_bodies(layer.op)))
             continue
         constant, convert = _pair(layer, free)
         layers += [constant, convert]
@@ -605,7 +605,7 @@ def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
     return constant, convert
 
 
-def _with_bodies(op: Operation) -> Operation:
+def _compress_bodies(op: Operation) -> Operation:
     """Return an operation whose bodies have compressed constants."""
     bodies = {name: body for name, body in vars(op).items() if isinstance(body, Body)}
     stored = {n: replace(body, graph=_compress_graph(body.graph)) for n, body in bodies.items()}

@@ -816,7 +816,7 @@ class Model(HasRTInfo, ExplainsAbsent):
             evaluations: the number of layers to infer at most; by default, it depends on the size of the files. Dims
                 not settled by then are in ``undecided``.
         """
-        from ..analysis.constraints.confirming import confirmed
+        from ..analysis.constraints.confirming import confirm_by_running
         from ..analysis.constraints.probing import Budget
         from ..analysis.constraints.solver import find_constraints
 
@@ -828,7 +828,7 @@ class Model(HasRTInfo, ExplainsAbsent):
                 return constraints
             if seconds is None:
                 seconds = min(_MIN_SECONDS + size / _BYTES_PER_SECOND, _MAX_SECONDS)
-            return confirmed(constraints, graph, parameters, self._compile_run, seconds)
+            return confirm_by_running(constraints, graph, parameters, self._compile_run, seconds)
 
     # Running.
 
@@ -961,11 +961,11 @@ class Model(HasRTInfo, ExplainsAbsent):
         Raises:
             ValidationError: if the model is not valid.
         """
-        from ..io.writer import Content, with_results
+        from ..io.writer import Content, add_results
 
         model = self.raise_if_invalid(allowed).clone()
         model._correct()
-        graph = with_results(model._graph, self._added)
+        graph = add_results(model._graph, self._added)
         is_declared = self._parameters is None  # the ports still declare the shapes of the file
         return Content(self.friendly_name, graph, self._values, self._rt_info, is_declared)
 

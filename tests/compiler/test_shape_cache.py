@@ -84,14 +84,14 @@ def test_not_everything_is_kept() -> None:
     (kernel,) = kernels(compiled)
     for columns in range(REMEMBERED + 10):
         compiled(np.ones((1, columns), np.float32))
-    assert 0 < len(kernel.known) <= REMEMBERED
-    kernel.known.clear()
+    assert 0 < len(kernel.cached) <= REMEMBERED
+    kernel.cached.clear()
     compiled(np.ones((1, KEPT // 400 + 1), np.float32))
-    assert not kernel.known
+    assert not kernel.cached
     for _ in range(3):
         compiled(np.ones((1, KEPT // 800), np.float32))
         compiled(np.ones((1, KEPT // 800 - 1), np.float32))
-        assert sum(array.nbytes for known in kernel.known.values() for array in known) <= KEPT
+        assert sum(array.nbytes for arrays in kernel.cached.values() for array in arrays) <= KEPT
 
 
 @backends

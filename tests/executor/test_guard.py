@@ -39,8 +39,8 @@ def adding(rows: str) -> Net:
 
 def guards(compiled: ir.CompiledModel) -> list[Guard]:
     functions = [step.kernel.run for step in compiled._plan.steps]
-    known = [getclosurevars(run).nonlocals for run in functions if isfunction(run)]
-    return [values["guard"] for values in known if "guard" in values]
+    closures = [getclosurevars(run).nonlocals for run in functions if isfunction(run)]
+    return [values["guard"] for values in closures if "guard" in values]
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_a_guard_does_not_remember_everything() -> None:
     for count in range(REMEMBERED + 10):
         compiled(np.array([count]))
     (guard,) = guards(compiled)
-    assert len(guard.known) == 10
+    assert len(guard.cached) == 10
 
 
 def failing(net: Net, feeds: Any, backend: str) -> ir.ExecutionError:

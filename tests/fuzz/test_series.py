@@ -132,7 +132,7 @@ def test_queries_about_many_inputs_are_charged(shape: str) -> None:
     found = find_constraints(model._graph, model._values, model._parameter_types, budget)
     assert found.undecided
     dims = len(found.symbols)
-    assert budget.asked * dims <= 500 * LOOKUPS
+    assert budget.queries * dims <= 500 * LOOKUPS
 
 
 def test_inference_of_many_ports_is_charged() -> None:
@@ -140,7 +140,7 @@ def test_inference_of_many_ports_is_charged() -> None:
     budget = Budget(evaluations=2000)
     find_constraints(model._graph, model._values, model._parameter_types, budget)
     assert budget.evaluated <= 2000 + 500
-    assert budget.asked <= 20
+    assert budget.queries <= 20
 
 
 def test_budgets_grow_with_the_file() -> None:

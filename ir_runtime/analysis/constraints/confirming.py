@@ -16,7 +16,7 @@ from ..random_inputs import random_array
 from .constraint import Constraint, Constraints, Dim, Trial
 from .symbols import label
 
-__all__ = ["Run", "confirmed"]
+__all__ = ["Run", "confirm_by_running"]
 
 Run: TypeAlias = Callable[[Sequence[Array]], object]
 """Runs a model on one array for each Parameter, in the order of the file, or raises `IRError`."""
@@ -34,7 +34,7 @@ _NOT_RUN = "not run"
 _TOO_LONG = "that takes too long here"
 
 
-def confirmed(
+def confirm_by_running(
     constraints: Constraints,
     graph: Graph,
     parameters: Mapping[int, TensorType],
@@ -66,7 +66,7 @@ def confirmed(
         return replace(
             constraints, found=tuple(replace(c, remark=f"not run: {reason.message}") for c in constraints)
         )
-    undecided = (*constraints.undecided, *_at_accepted(runs, constraints))
+    undecided = (*constraints.undecided, *_run_accepted(runs, constraints))
     if runs.never:
         return replace(constraints, undecided=undecided)
     return replace(
@@ -76,13 +76,15 @@ def confirmed(
     )
 
 
-def _at_accepted(runs: _Runs, constraints: Constraints) -> Iterator[str]:
+def _run_accepted(runs: _Runs, constraints: Constraints) -> Iterator[str]:
     """Run the model at a small and a large feasible point, and yield failures; with variables, one failure at most."""
     first, *others = sorted(constraints.accepted, key=lambda trial: trial.size)
     if first_fails := runs.failure_of(first, constraints):
-        yield f"whether it runs: {first_fails}" if runs.skipped(first_fails) else first_fails
+        yield f"whether it runs: {first_fails}" if runs.is_skipped(first_fails) else first_fails
     large = [trial for trial in others if trial.size <= LARGE][-1:]
-    whys = [why for trial in large if (why := runs.failure_of(trial, constraints)) and not runs.skipped(why)]
+    whys = [
+        why for trial in large if (why := runs.failure_of(trial, constraints)) and not runs.is_skipped(why)
+    ]
     if not (first_fails and runs.has_variables):
         yield from whys
 
@@ -90,7 +92,7 @@ def _at_accepted(runs: _Runs, constraints: Constraints) -> Iterator[str]:
 def _confirm(runs: _Runs, constraint: Constraint, constraints: Constraints) -> Constraint:
     whys = [runs.failure_of(trial, constraints) for trial in constraint.trials]
     wrong = next((why for why in whys if why), "")
-    decided = bool(whys) and not runs.skipped(wrong)
+    decided = bool(whys) and not runs.is_skipped(wrong)
     if not wrong and constraint.reason is not None and constraint.reason.severity is Severity.WARNING:
         # layers with suspicious values may run, so no run can confirm the constraint
         return replace(constraint, remark=f"other lengths may run: {constraint.reason.message}")
@@ -121,10 +123,10 @@ class _Runs:
     @property
     def never(self) -> bool:
         """Whether no run was possible."""
-        return all(map(self.skipped, self._done.values()))
+        return all(map(self.is_skipped, self._done.values()))
 
     @staticmethod
-    def skipped(why: str) -> bool:
+    def is_skipped(why: str) -> bool:
         """Return whether an explanation says that the model was not run."""
         return why.startswith(_NOT_RUN)
 
@@ -142,7 +144,7 @@ class _Runs:
         self._least = min(self._least or took, took)
         if trial.size > MIN_MEASURED:
             self._rate = max(self._rate, took / trial.size)
-        if self.skipped(failure):
+        if self.is_skipped(failure):
             return failure
         if not trial.accepted:
             return "" if failure else f"inference refuses {where}, but it runs"

@@ -68,7 +68,7 @@ class DynamicLayers:
         self.steps = tuple(_steps(graph, inside))
         used = {source for step in self.steps for source in step.sources if source is not None}
         self.constants = {
-            port: _without_weights(value)
+            port: _drop_weights(value)
             for port, value in known.items()
             if port in used and port.layer not in inside
         }
@@ -139,7 +139,7 @@ def _always_warns(step: Step, known: Mapping[Port, Value]) -> bool:
         return False
 
 
-def _without_weights(value: Value) -> Value:
+def _drop_weights(value: Value) -> Value:
     """Drop the data of a constant that is a weight, so that layers differing only in weights are equal."""
     many = value.data is not None and value.data.size > MAX_FOLLOWED and value.element.real
     return Value(value.type) if many else value
@@ -279,7 +279,7 @@ class Budget:
     """Maximum number of queries."""
     evaluations: int = 100_000
     """Maximum number of inferred layers; those with many ports count more than once, and `LOOKUPS` cached results as one."""
-    asked: int = 0
+    queries: int = 0
     evaluated: int = 0
     walked: int = 0
 
@@ -299,9 +299,9 @@ class Budget:
         Raises:
             BudgetExceededError: if the budget is used up.
         """
-        if self.asked >= self.questions or self.spent >= self.evaluations:
+        if self.queries >= self.questions or self.spent >= self.evaluations:
             raise BudgetExceededError
-        self.asked += 1
+        self.queries += 1
 
 
 @dataclass(slots=True)

@@ -129,7 +129,7 @@ class _Search:
         alone = [dim for dim in self.base if self._delta([dim]) is not None]
         stuck = [dim for dim in self.base if dim not in alone]
         groups: list[tuple[Dim, ...]] = []
-        for candidates in (self._of_one_role, self._candidates):
+        for candidates in (self._same_role, self._candidates):
             for dim in stuck:
                 grouped = [other for group in groups for other in group]
                 if dim not in grouped:
@@ -152,7 +152,7 @@ class _Search:
                 yield self._smallest(dim, group, delta)
                 return
 
-    def _of_one_role(self, dim: Dim, stuck: Sequence[Dim], grouped: Sequence[Dim]) -> Iterator[list[Dim]]:
+    def _same_role(self, dim: Dim, stuck: Sequence[Dim], grouped: Sequence[Dim]) -> Iterator[list[Dim]]:
         """Yield the dims of the same length and role, if others of that length have another role."""
         alike = [other for other in stuck if self.base[other] == self.base[dim] and other not in grouped]
         same = [other for other in alike if other != dim and self.roles[other] == self.roles[dim]]
@@ -305,10 +305,10 @@ class Samples:
         return None
 
     def _refuses(self, direction: Direction, low: int, high: int | None) -> bool:
-        box = self.as_one_symbol(direction, Dimension.between(low, high))
+        box = self.joint_box(direction, Dimension.between(low, high))
         return box is not None and self.probe.accepts({**self.dependent_dims.base, **box}) is False
 
-    def as_one_symbol(self, direction: Direction, part: Dimension) -> dict[Dim, Dimension] | None:
+    def joint_box(self, direction: Direction, part: Dimension) -> dict[Dim, Dimension] | None:
         """Return a box in which all dims of a direction share one symbol; ``None`` if they are not equal."""
         if direction.sums or any(self.dependent_dims.offset(dim) for dim in direction.own):
             return None

@@ -83,7 +83,7 @@ def find_candidates(samples: Samples) -> Iterator[Candidate]:
     yield from (_sum(samples, dim) for dim in dict.fromkeys(dim for d in directions for dim in d.sums))
     for direction, pattern in samples.patterns.items():
         if direction.own[0] not in traded:
-            yield from _from_pattern(samples, direction, pattern)
+            yield from _pattern_candidates(samples, direction, pattern)
 
 
 def _fixed_candidate(samples: Samples, dim: Dim) -> Candidate:
@@ -101,11 +101,11 @@ def _set(samples: Samples, dim: Dim, length: int) -> Violation:
 
 
 def _shift(samples: Samples, dim: Dim, difference: int) -> Violation:
-    def shifted(point: Point) -> dict[Dim, int]:
+    def shift(point: Point) -> dict[Dim, int]:
         lengths = samples.dependent_dims.at(point)
         return {**lengths, dim: lengths[dim] + difference}
 
-    return shifted
+    return shift
 
 
 def _equal(samples: Samples, direction: Direction) -> Candidate:
@@ -160,47 +160,47 @@ def _is_sum(samples: Samples, dim: Dim) -> Predicate:
     return is_sum
 
 
-def _from_pattern(samples: Samples, direction: Direction, pattern: Pattern) -> Iterator[Candidate]:
+def _pattern_candidates(samples: Samples, direction: Direction, pattern: Pattern) -> Iterator[Candidate]:
     name = samples.name(direction)
     if pattern.step > 1:
         start = samples.dependent_dims.base[direction.own[0]]
         about = sorted(range(start - pattern.step + 1, start + pattern.step), key=lambda n: (n < start, n))
         between = (n for n in about if n % pattern.step not in pattern.residues)
-        violations, text = _at(samples, direction, between), f"{name} {residue_text(pattern)}"
-        holds = _within(samples, direction, lambda n: n % pattern.step in pattern.residues)
+        violations, text = _violations_at(samples, direction, between), f"{name} {residue_text(pattern)}"
+        holds = _along(samples, direction, lambda n: n % pattern.step in pattern.residues)
         yield Candidate("multiple", name, text, pattern.step, violations, holds, {})
     if pattern.refused_below is not None and pattern.low > 1:
         shorter = (pattern.low - d * pattern.step for d in (1, 2, 3))
-        violations = _at(samples, direction, (pattern.refused_below, *shorter))
-        boxes = _as_one_symbol(samples, direction, Dimension.between(1, pattern.low - 1))
+        violations = _violations_at(samples, direction, (pattern.refused_below, *shorter))
+        boxes = _joint_boxes(samples, direction, Dimension.between(1, pattern.low - 1))
         text, edge = f"{name} ≥ {pattern.low}", {direction: pattern.low}
-        holds = _within(samples, direction, lambda n: n >= pattern.low)
+        holds = _along(samples, direction, lambda n: n >= pattern.low)
         yield Candidate("at least", name, text, pattern.low, violations, holds, edge, boxes)
     if pattern.refused_above is not None and pattern.high is not None:
         high = pattern.high
         longer = (high + d * pattern.step for d in (1, 2, 3, high // pattern.step))
-        violations = _at(samples, direction, (pattern.refused_above, *longer))
-        boxes = _as_one_symbol(samples, direction, Dimension.between(high + 1))
+        violations = _violations_at(samples, direction, (pattern.refused_above, *longer))
+        boxes = _joint_boxes(samples, direction, Dimension.between(high + 1))
         text, edge = f"{name} ≤ {high}", {direction: high}
-        holds = _within(samples, direction, lambda n: n <= high)
+        holds = _along(samples, direction, lambda n: n <= high)
         yield Candidate("at most", name, text, high, violations, holds, edge, boxes)
 
 
-def _within(samples: Samples, direction: Direction, fits: Callable[[int], bool]) -> Predicate:
+def _along(samples: Samples, direction: Direction, fits: Callable[[int], bool]) -> Predicate:
     return lambda at: fits(samples.dependent_dims.length(direction, at))
 
 
-def _at(samples: Samples, direction: Direction, lengths: Iterable[int]) -> tuple[Violation, ...]:
+def _violations_at(samples: Samples, direction: Direction, lengths: Iterable[int]) -> tuple[Violation, ...]:
     def at(length: int) -> Violation:
         return lambda point: samples.dependent_dims.at({**point, direction: length})
 
     return tuple(at(length) for length in dict.fromkeys(lengths) if length > 0)
 
 
-def _as_one_symbol(
+def _joint_boxes(
     samples: Samples, direction: Direction, part: Dimension
 ) -> tuple[Mapping[Dim, Dimension], ...]:
-    box = samples.as_one_symbol(direction, part)
+    box = samples.joint_box(direction, part)
     return () if box is None else (box,)
 
 
@@ -270,7 +270,7 @@ def check_candidates(samples: Samples) -> list[Constraint]:
         samples.try_joint_points()
     for candidate in find_candidates(samples):
         try:
-            checked = _relation(samples, candidate) or _check(samples, candidate)
+            checked = _find_order(samples, candidate) or _check(samples, candidate)
         except BudgetExceededError:
             samples.undecided.append(f"{candidate.text}: not checked, as the search ended before")
         else:
@@ -322,7 +322,7 @@ def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constrain
         return None
     # lengths refused by a warning only, for suspicious values, may run
     fails = [_trial(samples, refused[1], False)] if refused[0].severity is Severity.ERROR else []
-    trials = (*fails, *_at_boundary(samples, candidate))
+    trials = (*fails, *_boundary_trials(samples, candidate))
     proved = _is_proved(samples, candidate)
     constraint = Constraint(
         candidate.kind,
@@ -336,7 +336,7 @@ def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constrain
     return candidate, constraint
 
 
-def _relation(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constraint] | None:
+def _find_order(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constraint] | None:
     """Return an order between two dims if the bound of one is the length of the other, else ``None``."""
     if candidate.kind not in ("at least", "at most"):
         return None
@@ -410,7 +410,7 @@ def _counterexample(samples: Samples, candidate: Candidate, point: Point, broken
     return f"{candidate.text} does not hold everywhere: {join_words(moved)} is accepted{where}"
 
 
-def _at_boundary(samples: Samples, candidate: Candidate) -> Iterator[Trial]:
+def _boundary_trials(samples: Samples, candidate: Candidate) -> Iterator[Trial]:
     """Yield feasible lengths at the boundary of a candidate, the other lengths as small as possible, if there are any."""
     smallest = {direction: pattern.low for direction, pattern in samples.patterns.items()}
     for point in (smallest, *samples.sample_points[:1]):
@@ -487,7 +487,7 @@ def find_constraints(
     """
     probe = Probe(DynamicLayers(graph, values, parameters), budget or Budget())
     constraints = _Finder(probe).constraints()
-    return replace(constraints, questions=probe.budget.asked)
+    return replace(constraints, questions=probe.budget.queries)
 
 
 def check_lengths(
@@ -520,7 +520,7 @@ class _Finder:
         return {d: f"{label(self.probe.graph[d.layer])}[{d.axis}]" for d in self.probe.dims}
 
     def contradiction(self) -> Diagnostic | None:
-        """Return why no lengths are feasible, if that is proved."""
+        """Return the error that no lengths are feasible, or ``None`` if that is not proved."""
         try:
             start = find_feasible_point(self.probe, self.roles)
         except BudgetExceededError:
@@ -569,7 +569,7 @@ class _Finder:
             hint = "the layers contradict each other; compare what each of them demands of the input"
             error = Diagnostic(Code.UNSATISFIABLE, message, refusal.where, hint=hint)
             return self._result(symbols, error)
-        count = self.probe.budget.asked
+        count = self.probe.budget.queries
         self.undecided.append(f"everything: none of {count} combinations of lengths was accepted{why}")
         return self._result(symbols)
 

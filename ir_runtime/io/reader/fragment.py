@@ -31,7 +31,7 @@ from ...limits import DEFAULT, Limits
 from ...ops import registry
 from ...ops.infrastructure import Constant, Parameter, Result
 from .document import Document, Element, parse
-from .layers import LayerReader, with_outputs
+from .layers import LayerReader, add_outputs
 from .ports import check_size, read_edges
 from .source import Weights
 
@@ -148,7 +148,7 @@ class _Builder:
             parsed = reader.read(element, self._version(element))
             if parsed is None:
                 continue
-            layer = _name_outputs(self._without_value(parsed), alone=len(elements) == 1)
+            layer = _name_outputs(self._drop_value(parsed), alone=len(elements) == 1)
             if layer.id in self.layers:
                 self.report.error(
                     Code.DUPLICATE_ID, f"duplicate layer id {layer.id}: an earlier layer has it", layer.where
@@ -167,12 +167,12 @@ class _Builder:
         self._refuse_unused(own)
         for layer, _ in own:
             self._end(layer, used)
-        self.layers |= {layer.id: with_outputs(layer) for layer in self.layers.values() if not layer.outputs}
+        self.layers |= {layer.id: add_outputs(layer) for layer in self.layers.values() if not layer.outputs}
         graph = Graph(self.layers.values(), self.edges, wiring.severed)
         title = ", ".join(layer.where.operation for layer, _ in own[:3])
         return Document(graph, title, self.file, 11, MappingProxyType({}), limits=self.limits, is_page=True)
 
-    def _without_value(self, layer: Layer) -> Layer:
+    def _drop_value(self, layer: Layer) -> Layer:
         """Replace a Constant by a Parameter: a page has no weights."""
         if layer.type != "Constant" or layer.op is None:
             return layer

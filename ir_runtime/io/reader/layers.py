@@ -34,7 +34,7 @@ __all__ = [
     "LayerReader",
     "NEWEST",
     "NEWEST_IR",
-    "declared_by_port",
+    "complete_from_port",
     "may_be_unneeded",
     "opset_of",
     "read_body",
@@ -44,7 +44,7 @@ __all__ = [
     "resolve",
     "unknown_operation",
     "unneeded_ids",
-    "with_outputs",
+    "add_outputs",
 ]
 
 
@@ -116,7 +116,7 @@ def report_problem(report: Diagnostics, problem: IRError, where: Location) -> No
         report.error(problem.code, problem.message, where, problem.hint)
 
 
-def declared_by_port(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:
+def complete_from_port(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:
     """Return the attributes of a layer; a Constant of OpenVINO 2020 gets its missing type and shape from its port."""
     if cls is None or cls.name != "Constant" or (port := element.find("output/port")) is None:
         return data
@@ -242,7 +242,7 @@ class LayerReader:
         where = Location(self.file, element.sourceline, name, operation)
         parts = by_tag(element)
         data = _attributes(parts)
-        declared = declared_by_port(cls, element, data) if self.version == FORMER_IR else data
+        declared = complete_from_port(cls, element, data) if self.version == FORMER_IR else data
         inputs = self._inputs(element, parts.get("input", ()), where)
         outputs = tuple(self.ports.read(parts.get("output", ()), "output", where))
         bodies = self._bodies(cls, element, inputs, outputs, where)
@@ -434,7 +434,7 @@ def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wi
         reader.nameless = True
     unsure = None if reader.nameless else frozenset(reader.unsure)
     wiring = read_edges(root, layers, reader.file, reader.report, unsure, left_out)
-    layers |= {layer.id: with_outputs(layer) for layer in layers.values() if not layer.outputs}
+    layers |= {layer.id: add_outputs(layer) for layer in layers.values() if not layer.outputs}
     return layers, wiring
 
 
@@ -444,7 +444,7 @@ def read_graph(root: Element, reader: LayerReader) -> Graph:
     return Graph(layers.values(), wiring.edges, wiring.severed)
 
 
-def with_outputs(layer: Layer) -> Layer:
+def add_outputs(layer: Layer) -> Layer:
     """Return a layer without ``<output>`` with the outputs of its operation, as OpenVINO reads it.
 
     Model Optimizer omits ``<output>`` in Assign, as does the example in the specification.

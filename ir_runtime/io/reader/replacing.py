@@ -167,7 +167,7 @@ class Replacement:
         assert main.port is not None
         renamed = main.port.layer
 
-        def moved(port: Port) -> Port:
+        def move(port: Port) -> Port:
             return Port(self.layer.id, port.number) if port.layer == renamed else port
 
         declared = {
@@ -187,14 +187,14 @@ class Replacement:
                 Layer.inserted(number, name, draft.op, self.layer.where, ports, specs),
                 attributes=_texts(draft.op),
             )
-            layers.append(_without_operation(layer) if _lacks_value(draft.op) else layer)
+            layers.append(_drop_operation(layer) if _lacks_value(draft.op) else layer)
             for index, tensor in enumerate(draft.inputs):
                 target = Port(number, index)
                 if tensor.port is not None:
-                    edges.append(Edge(moved(tensor.port), target))
+                    edges.append(Edge(move(tensor.port), target))
                 elif tensor.is_severed:
                     severed.append(target)
-        results = [t if t.port is None else t._replace(port=moved(t.port)) for t in outputs]
+        results = [t if t.port is None else t._replace(port=move(t.port)) for t in outputs]
         return Rebuilt(layers, edges, severed, results)
 
 
@@ -233,7 +233,7 @@ def _lacks_value(op: Op) -> bool:
     return op.name == "Constant" and vars(op)["value"] is None
 
 
-def _without_operation(constant: Layer) -> Layer:
+def _drop_operation(constant: Layer) -> Layer:
     """Return a Constant with missing weights as a layer without an operation, whose port declares its type."""
     attributes = vars(constant.op)
     type = TensorType(attributes["element_type"], attributes["shape"])

@@ -39,11 +39,11 @@ def convert_version_10(
         readers.setdefault(source, []).append(target)
     for layer in layers.values():
         if layer.type == "Parameter" and layer.outputs:
-            work.enter(layer, readers.get(Port(layer.id, 0), ()))
+            work.convert_input(layer, readers.get(Port(layer.id, 0), ()))
     for target, source in [*work.sources.items()]:
         if work.layers[target.layer].type == "Result":
-            work.leave(source, target)
-    return work.finished(), [Edge(source, target) for target, source in work.sources.items()]
+            work.convert_output(source, target)
+    return work.finish(), [Edge(source, target) for target, source in work.sources.items()]
 
 
 def convert_again(graph: Graph, values: Mapping[Port, Value]) -> Graph | None:
@@ -74,7 +74,7 @@ class _Converter:
     outputs: dict[int, list[PortSpec]] = field(default_factory=dict)
     """The changed output ports, by layer id."""
 
-    def enter(self, layer: Layer, readers: Iterable[Port]) -> None:
+    def convert_input(self, layer: Layer, readers: Iterable[Port]) -> None:
         """Make an f16 input of the model f32, with a Convert for its ``readers``."""
         port = _add_name(layer.outputs[0], layer.name)
         self.layers[layer.id] = replace(layer, outputs=(port, *layer.outputs[1:]))
@@ -90,7 +90,7 @@ class _Converter:
         self.sources |= dict.fromkeys(readers, narrow)
         self.sources[Port(narrow.layer, 0)] = Port(layer.id, 0)
 
-    def leave(self, output: Port, result: Port) -> None:
+    def convert_output(self, output: Port, result: Port) -> None:
         """Convert an output of the model to f32, or integers of 32 or 64 bits to i32."""
         source = self.layers[output.layer]
         outputs = self.outputs.setdefault(output.layer, list(source.outputs))
@@ -109,7 +109,7 @@ class _Converter:
         self.sources[result] = converted
         self.sources[Port(converted.layer, 0)] = output
 
-    def finished(self) -> dict[int, Layer]:
+    def finish(self) -> dict[int, Layer]:
         """Return all layers, with their changed outputs."""
         for number, outputs in self.outputs.items():
             self.layers[number] = replace(self.layers[number], outputs=tuple(outputs))

@@ -35,7 +35,7 @@ class Windowed(LegacyLayer):
         {"stride", "input", "bias_term", "pad", "rank", "weights_axis", "pad_value", "mode"}
     )
 
-    def filled(self, numbers: Sequence[int], default: int) -> tuple[int, ...]:
+    def fill_axes(self, numbers: Sequence[int], default: int) -> tuple[int, ...]:
         """Return an attribute for all axes of the kernel, with ``default`` for 0 and for missing values."""
         return tuple(number or default for number in numbers) or (default,) * len(self.kernel)
 
@@ -45,13 +45,13 @@ class Windowed(LegacyLayer):
         Raises:
             ValidationError: if lists have different lengths.
         """
-        begin = self.filled(self.pads_begin, 0)
-        end = begin if self.pads_end is None else self.filled(self.pads_end, 0)
+        begin = self.fill_axes(self.pads_begin, 0)
+        end = begin if self.pads_end is None else self.fill_axes(self.pads_end, 0)
         attributes: dict[str, Any] = {
-            "strides": self.filled(self.strides, 1),
+            "strides": self.fill_axes(self.strides, 1),
             "pads_begin": begin,
             "pads_end": end,
-            "dilations": self.filled(self.dilations, 1),
+            "dilations": self.fill_axes(self.dilations, 1),
         }
         for name, numbers in attributes.items():
             if len(numbers) != len(self.kernel):
@@ -357,7 +357,7 @@ class Interp(LegacyLayer):
         factor = self.factor or self.zoom_factor / (self.shrink_factor or 1.0)
         sizes: Tensor | None
         if len(site.inputs) == 2:
-            sizes = self._from_input(site, axes)
+            sizes = self._input_lengths(site, axes)
         elif self.height and self.width and len(axes) == 2:
             sizes = site.constant([self.height, self.width])
         elif factor != 1 and _is_multiple(site, axes, factor, -self.pad_beg - self.pad_end):
@@ -379,7 +379,7 @@ class Interp(LegacyLayer):
             site.constant(axes),
         )
 
-    def _from_input(self, site: Site, axes: list[int]) -> Tensor:
+    def _input_lengths(self, site: Site, axes: list[int]) -> Tensor:
         """Return the output lengths: the values of a 1-D second input, else the lengths of its shape."""
         dims = site.dims(1)
         if len(dims) > 1:

@@ -84,7 +84,7 @@ class Crop(LegacyLayer):
         rank = len(site.dims())
         axes = [site.axis(axis, rank) for axis in self.axis]
         begin = self.crop_begin or self.offset or (0,) * len(axes)
-        starts = site.constant(self._fitting(site, begin, "crop_begin" if self.crop_begin else "offset"))
+        starts = site.constant(self._check_count(site, begin, "crop_begin" if self.crop_begin else "offset"))
         stops = self._stops(site, axes, begin, starts)
         steps, along = site.constant([1] * len(axes)), site.constant(axes)
         return site.op("Slice-8", site.inputs[0], starts, stops, steps, along)
@@ -93,16 +93,16 @@ class Crop(LegacyLayer):
         if len(site.inputs) == 2:
             return site.op("Add-1", starts, site.lengths(site.inputs[1], axes))
         if self.crop_end:
-            ends = self._fitting(site, self.crop_end, "crop_end")
+            ends = self._check_count(site, self.crop_end, "crop_end")
             return site.constant([-end if end else END for end in ends])
-        lengths = self._fitting(site, self.dim, "dim") if self.dim else self._declared_lengths(site, axes)
+        lengths = self._check_count(site, self.dim, "dim") if self.dim else self._declared_lengths(site, axes)
         return site.constant([start + length for start, length in zip(begin, lengths, strict=True)])
 
     def _declared_lengths(self, site: Site, axes: list[int]) -> list[int]:
         dims = site.ranked_output(len(site.dims()))
         return [dims[axis] for axis in axes]
 
-    def _fitting(self, site: Site, numbers: tuple[int, ...], name: str) -> list[int]:
+    def _check_count(self, site: Site, numbers: tuple[int, ...], name: str) -> list[int]:
         if len(numbers) != len(self.axis):
             site.refuse(
                 f"attribute {name!r} has {len(numbers)} numbers, but 'axis' has {len(self.axis)}",
