@@ -101,7 +101,7 @@ def run_command(command: Sequence[str]) -> tuple[int, str]:
 
 
 def _end_group(process: Process) -> None:
-    """Kill a process and its children, also those that outlived it."""
+    """Kill a process and its children, including children that outlived it."""
     with suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -231,8 +231,8 @@ def _is_working_directory(path: str) -> bool:
 def open_pipes() -> tuple[BinaryIO, IO[bytes]]:
     """Return the streams of jobs and of answers: standard input and output, which libraries can no longer use.
 
-    What libraries print goes to standard error, and they read an empty input. A library that forks, as OpenVINO's
-    telemetry does in a thread, closes ``sys.stdin`` in the child, which would wait forever for a thread that is reading it.
+    Output of libraries goes to standard error, and their input is empty. A library that forks, as OpenVINO's telemetry does
+    in a thread, closes ``sys.stdin`` in the child, which would wait forever for a thread that is reading it.
     """
     from .files import stream_to
 

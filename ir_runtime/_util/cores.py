@@ -3,8 +3,8 @@
 Processors of one core (hyper-threads, SMT) share its arithmetic units, which one thread of a kernel keeps busy. If there are
 several kinds of cores, only the fast ones count, as threads would wait for the slow ones.
 
-A container may have all processors of a machine, but a CPU quota of its control group (cgroup) for the time of only some.
-Additional threads would wait for each other while none of them may run.
+A container may have all processors of a machine, but a quota of CPU time for fewer, set by its control group (cgroup). More
+threads than the quota allows would wait for each other while none of them may run.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def set_deadline(seconds: float) -> float:
 
 
 def is_far(seconds: float) -> bool:
-    """Return whether no deadline is set, and a limit of ``seconds`` is too long to matter at the start of a run."""
+    """Return whether no deadline is set, and a limit of ``seconds`` cannot pass before the first step of a run."""
     return seconds >= _NEAR and _DEADLINE.get() is _NEVER
 
 
@@ -111,7 +111,7 @@ def deadline_error(where: Location | None = None) -> LimitError:
         f"it takes longer than {seconds:g} seconds, the limit",
         limit="seconds",
         where=where,
-        hint="if that is expected, give it more: --timeout SECONDS"
+        hint="if that is expected, raise the limit: --timeout SECONDS"
         if on_command_line()
-        else "if that is expected, give it more: limits=ir_runtime.Limits(seconds=...), or --timeout",
+        else "if that is expected, raise the limit: limits=ir_runtime.Limits(seconds=...), or --timeout",
     )

@@ -1,4 +1,4 @@
-"""Forking in the presence of other threads: forks wait until these halt at a safepoint, and the child renews its locks.
+"""Safe forking in multi-threaded programs: a fork waits until other threads halt at a safepoint, and the child renews locks.
 
 A child has the memory of all threads of its parent, but runs only the thread that forked. It would wait forever for locks
 that others held. There are three kinds:
@@ -8,8 +8,9 @@ that others held. There are three kinds:
 * Locks of modules that are being imported. A fork waits for imports.
 * Locks, threads and settings of this package. Their owners register here, and renew them in the child.
 
-`cached_property` has no lock: that of Python 3.11 holds a lock of the class while it computes, for which a process forked
-meanwhile would wait forever. Without a lock, as in later versions, two threads may compute the same value.
+`cached_property` has no lock: in Python 3.11, `functools.cached_property` holds a lock of the class while it computes, for
+which a process forked meanwhile would wait forever. Without a lock, as in later versions, two threads may compute the same
+value.
 """
 
 from __future__ import annotations

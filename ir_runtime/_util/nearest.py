@@ -22,7 +22,7 @@ _OFTEN = 100
 
 
 class _Left:
-    """The number of lookups left."""
+    """A mutable count of the lookups left."""
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -32,7 +32,7 @@ def chosen_cache() -> Path | None:
 
 
 def user_cache() -> Path | None:
-    """Return the cache folder: that of ``IR_RUNTIME_CACHE``, else the user's cache folder by the system's conventions.
+    """Return the cache folder: as set by ``IR_RUNTIME_CACHE``, else by the conventions of the system.
 
     Returns:
         The folder, or ``None`` if the package platformdirs is not installed, or the user has no home folder.

@@ -108,7 +108,7 @@ class LayerCount:
 
 @dataclass(frozen=True, slots=True)
 class OperationCount:
-    """The sums over the layers of one operation."""
+    """The total cost of all layers of one operation."""
 
     operation: str
     layers: int
@@ -129,7 +129,7 @@ class OperationCount:
 
 @dataclass(frozen=True, slots=True)
 class WeightCount:
-    """The weights of one element type."""
+    """The number and size of the weights of one element type."""
 
     type: str
     tensors: int
@@ -480,7 +480,7 @@ class _Walk:
         return tuple(lengths)
 
     def _symbol_of(self, layer: Layer, kind: str) -> str:
-        """Return the symbol of a layer's number of a kind, such as ``trips``, that is known only at run time."""
+        """Return the symbol of a count of a layer that is known only at run time; its kind is ``trips`` or the like."""
         return self._name_symbol((self.within, layer.id, kind), kind, layer, None)
 
     def _name_symbol(

@@ -71,7 +71,7 @@ class Expected:
     ) -> tuple[TensorType, ...]:
         """Infer the output types of an operation; if it refuses f64, infer with f32 instead, and return f64 for f32.
 
-        A model that declares such inputs would not have been read, so the graph must have been widened (`widen`).
+        Reading refuses a model with f64 inputs here, so the graph must have been widened (`widen`).
         """
         try:
             return op.infer_types(*inputs)

@@ -260,7 +260,7 @@ class _Walk:
         except MemoryError:  # says nothing about the model
             raise
         except Exception as reason:  # raised by evaluation on constants, which the model decides
-            message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
+            message = f"inference fails on its inputs: {type(reason).__name__}: {reason}"
             hint = "the code of the operation does not handle such inputs"
             return _Outcome(
                 _declared_values(layer), _Refusal(Code.CONTRADICTION, message, hint), _reports(run_body)
@@ -691,8 +691,8 @@ def _origin(layer: Layer, region: Region, value: str) -> Cause:
     return Cause(f"{message}, by its attributes {settings}" if settings else message, where)
 
 
-_UNREAD = "no layer computes with it, so the model runs as it is; correct the port"
-_SAME = "the layers that read it give the same either way, so the model runs as it is; correct the port"
+_UNREAD = "no layer computes with it, so the model runs anyway; correct the port"
+_SAME = "the layers that read it give the same results either way, so the model runs anyway; correct the port"
 
 Explain: TypeAlias = Callable[[Port, int], tuple[Cause, ...]]
 """The causes of the length of an output's dim."""

@@ -86,7 +86,7 @@ def _symbolic_dim(lengths: tuple[int, ...], samples: Columns) -> Count | None:
 
 
 def _linear(lengths: tuple[int, ...], samples: Columns) -> Iterator[Formula]:
-    """``a/b * symbol + c``."""
+    """Yield formulas ``a/b * symbol + c`` that give the lengths at all points."""
     for name, column in samples.items():
         low, high = column.index(min(column)), column.index(max(column))
         slope = Fraction(lengths[high] - lengths[low], column[high] - column[low])
@@ -97,7 +97,7 @@ def _linear(lengths: tuple[int, ...], samples: Columns) -> Iterator[Formula]:
 
 
 def _roundings(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
-    """``floor(symbol / b)``, ``ceil(symbol / b)``, else ``floor((symbol + c) / b)``, if only one divisor fits."""
+    """Yield ``floor(symbol / b)`` and ``ceil(symbol / b)``, else ``floor((symbol + c) / b)``, if only one divisor fits."""
     for name, column in samples.items():
         ranges, length = dict(_offsets(lengths, column)), Formula.symbol(name)
         floors = [floor(length, b) for b, (least, most) in ranges.items() if least <= 0 <= most]
@@ -129,7 +129,7 @@ def _closest(least: int, most: int) -> int:
 
 
 def _sum(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
-    """``symbol + symbol + c``."""
+    """Yield formulas ``symbol + symbol + c``, of two or three symbols, that give the lengths at all points."""
     for subset in _subsets(samples):
         columns = (samples[name] for name in subset)
         rest = {n - sum(xs) for n, xs in zip(lengths, zip(*columns, strict=True), strict=True)}
@@ -138,7 +138,7 @@ def _sum(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
 
 
 def _product(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
-    """``a/b * symbol * symbol``."""
+    """Yield formulas ``a/b * symbol * symbol``, of two or three symbols, that give the lengths at all points."""
     for subset in _subsets(samples):
         columns = (samples[name] for name in subset)
         ratios = {

@@ -1,9 +1,9 @@
 """The definition of a valid graph.
 
 A graph is valid if its structure is sound (every input connected, no cycle, every output port known to the operation),
-inference accepts every layer and agrees with what ports declare, and its variables are consistent: `check_graph`. This
-is what reading, editing and compiling ask. `validate` also reports what is probably a mistake, such as duplicate names,
-unused layers and bytes without an owner.
+inference accepts every layer and agrees with the declarations of ports, and its variables are consistent: `check_graph`.
+Reading, editing and compiling require this. `validate` also reports probable mistakes, such as duplicate names, unused
+layers and bytes without an owner.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ def _check_read(
 
 def _check_once(name: str, layers: Sequence[Layer], report: Diagnostics) -> None:
     for again in layers[1:]:
-        message = f"variable {name!r} is assigned at line {layers[0].where.line}, too"
+        message = f"variable {name!r} is also assigned at line {layers[0].where.line}"
         report.error(Code.VARIABLE, message, again.where, "remove one of them", mark=_MARK)
 
 
@@ -294,7 +294,7 @@ def _check_assigned(graph: Graph, values: Mapping[Port, Value], report: Diagnost
             Code.CONTRADICTION,
             f"assigns {assigned} to variable {variable_id(layer)!r}, which is read as {variable}",
             layer.where,
-            "a variable of other shapes needs a variable_shape that allows them",
+            "give the variable a variable_shape that allows all its shapes",
         )
 
 
@@ -319,7 +319,7 @@ def _group_by_variable(layers: Iterable[Layer]) -> Mapping[str, list[Layer]]:
 
 
 def variables_of(graph: Graph, values: Mapping[Port, Value]) -> dict[str, TensorType]:
-    """Return the type of each variable, that of its first ReadValue, in file order."""
+    """Return the type of each variable, taken from its first ReadValue, in file order."""
     types: dict[str, TensorType] = {}
     for layer in graph.of_type("ReadValue"):
         value = values.get(Port(layer.id, 0))
@@ -346,7 +346,7 @@ def _reshape(layer: Layer, shapes: Mapping[str, PartialShape]) -> Layer:
             f"variable {variable_id(layer)!r} is read by {layer}, and so has the shape of its initial value",
             code=Code.BAD_REQUEST,
             where=layer.where,
-            hint="reshape the inputs from which the initial value follows",
+            hint="reshape the inputs that the initial value depends on",
         )
     op = ReadValue(**{**layer.op.attributes(), "variable_shape": shape})
     attributes = {**layer.attributes, "variable_shape": str(shape).removeprefix("[").removesuffix("]")}
@@ -404,7 +404,7 @@ def _check_names(graph: Graph, report: Diagnostics) -> None:
     ):
         report.warning(
             Code.DUPLICATE_NAME,
-            f"the layer at line {first.where.line} is named {name!r}, too",
+            f"the layer at line {first.where.line} is also named {name!r}",
             again.where,
             "give it another name: layers are looked up by name",
             Mark(attribute="name"),
@@ -422,7 +422,7 @@ def _check_tensor_names(graph: Graph, report: Diagnostics) -> None:
     for name, first, again in _find_repeated(ports):
         report.warning(
             Code.DUPLICATE_NAME,
-            f"a tensor of {first}, at line {first.where.line}, is named {name!r}, too",
+            f"a tensor of {first}, at line {first.where.line}, is also named {name!r}",
             again.where,
             "tensors are looked up by name: give each a unique name",
             Mark(attribute="names"),
@@ -473,10 +473,10 @@ def _check_mixed_types(graph: Graph, inferred: Mapping[Port, Value], report: Dia
             ]
             report.warning(
                 Code.ELEMENT_TYPE,
-                f"{', '.join(names)}, where the specification has one type; they are computed in {computed.label}, as by "
+                f"{', '.join(names)}, but the specification requires one type; they are computed in {computed.label}, as in "
                 f"OpenVINO",
                 layer.where,
-                "a Convert layer gives an input the type of the others",
+                "insert a Convert layer to give all inputs the same type",
             )
 
 
@@ -523,14 +523,14 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
             Code.ORPHAN_BYTES,
             f"{total} bytes belong to no constant, from byte {orphans[0][0]} on",
             Location(name),
-            "constants may be missing from the .xml; or the .bin belongs to another",
+            "constants may be missing from the .xml, or the .bin belongs to another model",
         )
 
 
 def _check_overlaps(ranges: Sequence[_Range], report: Diagnostics) -> None:
-    """Report overlaps: as warnings, since OpenVINO reads such files, or as errors if the bytes caused others.
+    """Report overlaps, as warnings, since OpenVINO reads such files, or as errors if they caused other errors.
 
-    Those other errors are withdrawn, so that a mistake is reported once, at its origin.
+    The other errors are withdrawn, so that a mistake is reported once, at its origin.
     """
     misplaced: dict[str, tuple[_Range, _Range]] = {}
     for wrong, other in _overlaps(ranges):
@@ -544,7 +544,7 @@ def _check_overlaps(ranges: Sequence[_Range], report: Diagnostics) -> None:
     report.withdraw(lambda finding: bool(_causes(finding) & misplaced.keys()))
     for name, (wrong, other) in misplaced.items():
         message = (
-            f"bytes {wrong.start} to {wrong.end} of the .bin are partly those of {other.layer}, "
+            f"bytes {wrong.start} to {wrong.end} of the .bin overlap those of {other.layer}, "
             f"at line {other.layer.where.line}, which has bytes {other.start} to {other.end}"
         )
         severity = Severity.ERROR if name in refused else Severity.WARNING

@@ -1,1 +1,1 @@
-"""Transformations of a graph before planning that preserve its results."""
+"""Compilation of a graph to an execution plan, by passes that preserve its results."""

@@ -177,7 +177,7 @@ class PlanBuilder:
         return tuple(shown or [program.original(group.layers[-1])])
 
     def _declared_types(self, group: Group) -> Declared | None:
-        """Return the declared element types of a group that computes in others, else ``None``."""
+        """Return the declared element types of a group, or ``None`` if it computes in these types."""
         program = self.program
         if program.widened is None:
             return None
@@ -228,7 +228,7 @@ def _make_contiguous(kernel: Kernel, contiguous: Callable[[Array], Array]) -> Ke
 
 
 def _scopes(groups: Iterable[tuple[Group, Sequence[TensorType]]], options: Options) -> tuple[Scope, ...]:
-    """Return the scopes to enter around a run: as each has a cost, only those that a kernel needs.
+    """Return the scopes to enter around a run. Scopes that no kernel needs are omitted, as each has a cost.
 
     Args:
         groups: the groups with the types of their results.
@@ -242,7 +242,7 @@ def _scopes(groups: Iterable[tuple[Group, Sequence[TensorType]]], options: Optio
 
 
 def _scopes_of(group: Group, types: Sequence[TensorType], backends: Sequence[Backend]) -> Collection[Scope]:
-    """Return the scopes that the kernel of a group may need: its replayer's, or those of all backends."""
+    """Return the scopes that the kernel of a group may need: the scope of its replayer, or the scopes of all backends."""
     if (replay := group.ready.replay) is not None:
         return [replay.replayer.around]
     return [] if _needs_no_scope(group, types) else [backend.around for backend in backends]

@@ -180,7 +180,8 @@ def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:
 class MixedInputs:
     """Wraps the operation of a layer with mixed inputs, so that backends do not recognize its class.
 
-    Their kernels assume one element type for all inputs with the same type variable. Attributes are those of the operation.
+    Kernels of backends assume one element type for all inputs with the same type variable. Attributes are looked up in
+    the operation.
     """
 
     def __init__(self, op: Operation) -> None:

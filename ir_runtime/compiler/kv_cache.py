@@ -52,7 +52,7 @@ def append_to_caches(program: Program, options: Options) -> None:
 
 
 def _copy(options: Options) -> Copy | None:
-    """Return the first backend's function that copies arrays in recorded runs, if any."""
+    """Return a function that copies arrays in recorded runs, from the first backend that has one, else ``None``."""
     return next((backend.copy() for backend in options.backends if backend.copy is not None), None)
 
 

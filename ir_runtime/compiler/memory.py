@@ -1,7 +1,7 @@
 """Memory planning without an arena: when slots are freed and reused, and the peak memory of a run.
 
-Results are allocated and freed one by one. The allocator caches freed memory, and `backends.common.kept_memory` that of
-large results, so an arena would save nothing.
+Results are allocated and freed one by one. Freed memory is cached by the allocator, and for large results by
+`backends.common.kept_memory`, so an arena would save nothing.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _SlotAllocator:
     """Renumbers slots so that arrays which are never live at the same time share one.
 
     Args:
-        shared: the slots that may share a number; each of the others keeps its own.
+        shared: the slots that may share a number; every other slot has its own.
     """
 
     shared: frozenset[int]

@@ -231,11 +231,11 @@ def _check_operations(layers: Sequence[Layer]) -> None:
             "constants that the outputs depend on have no data",
             code=Code.WEIGHTS_MISSING,
             where=constants[0].where,
-            hint="read the model with its .bin: the report of the model says what is wrong with it",
+            hint="read the model with its .bin; the model's report has the details",
         )
     names = ", ".join(sorted({f"{layer.type} ({layer.version})" for layer in unknown}))
     raise UnsupportedError(
-        f"these operations are unknown, or have attributes that are not allowed: {names}",
+        f"these operations are unknown, or have invalid attributes: {names}",
         code=Code.UNKNOWN_OPERATION,
         where=unknown[0].where,
         hint="declare an operation of your own with ir_runtime.ops.op; see examples/custom_op",

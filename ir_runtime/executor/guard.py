@@ -89,7 +89,7 @@ def _ratio(source: TensorType, outputs: Sequence[TensorType]) -> float | None:
 
 
 def _unknown(type: TensorType) -> Counter[object]:
-    """Count the unknown lengths; those without a symbol are distinct."""
+    """Count the unknown lengths of a tensor by symbol; each length without a symbol counts separately."""
     return Counter(dim.symbol or object() for dim in type.shape if dim.is_dynamic)
 
 
@@ -133,7 +133,7 @@ def _guard_by_product(compute: Compute, guard: Guard) -> Compute:
 
 
 def _max_bytes(type: TensorType) -> float:
-    """Return the upper bound of a tensor's bytes; infinite if some length has none."""
+    """Return the upper bound of a tensor's bytes; infinite if a length is unbounded."""
     longest = None if type.shape.rank is None else [dim.max for dim in type.shape]
     if longest is None or None in longest:
         return math.inf
@@ -328,8 +328,8 @@ class LengthCheck:
         """Raise unless a tensor's shape agrees with the inferred type."""
         if not _agree(shape, type.shape, lengths):
             reason = ExecutionError(
-                f"expected {type.shape}, as was inferred, got {shape}",
-                hint="a layer before it computes something else than the file says",
+                f"expected the inferred shape {type.shape}, got {shape}",
+                hint="an earlier layer computes another shape than the file declares",
             )
             raise RefusedInputError(self.expected.layers[-1], reason)
 

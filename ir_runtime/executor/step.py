@@ -92,14 +92,14 @@ class Step:
     ...         print(outputs[0])
     >>> x = opset1.parameter([2], np.float32, name="x")
     >>> compiled = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x]))
-    >>> found = compiled(np.zeros(2, np.float32), observers=[Names()])
+    >>> _ = compiled(np.zeros(2, np.float32), observers=[Names()])
     Exp y
     [1. 1.]
     >>> steps = []
     >>> class Keep(Names):
     ...     def before(self, step, inputs):
     ...         steps.append(step)
-    >>> found = compiled(np.zeros(2, np.float32), observers=[Keep()])
+    >>> _ = compiled(np.zeros(2, np.float32), observers=[Keep()])
     [1. 1.]
     >>> [layer.name for layer in steps[0].layers], steps[0].run([np.zeros(2, np.float32)])
     (['y'], (array([1., 1.], dtype=float32),))
@@ -107,7 +107,7 @@ class Step:
     >>> steps[0].store(slots, [np.ones(2, np.float32)])
     >>> half = opset1.parameter([2], np.float16, name="half")
     >>> compiled = ov.compile_model(ov.Model([opset1.exp(half)], [half]), backend="numpy")
-    >>> found = compiled(np.zeros(2, np.float16), observers=[Keep()])
+    >>> _ = compiled(np.zeros(2, np.float16), observers=[Keep()])
     [1. 1.]
     >>> step, wide = steps[1], np.full(2, 1.0001, np.float32)
     >>> step.is_hidden, step.shown_inputs([wide])[0].dtype, step.shown_outputs((wide,))[0].dtype
@@ -125,7 +125,7 @@ class Step:
         expected: the inference of the layers, which explains failures.
         pattern: the name of the pattern that the layers match; empty if they match none.
         kernel_name: the name of the kernel in profiles; empty for the name of the backend.
-        declared: the element types in the model, if the step computes in others.
+        declared: the element types that the model declares, if the step computes in other types.
         types: the types of the outputs.
     """
 
@@ -165,7 +165,7 @@ class Step:
         return results if self.declared is None else _cast(results, self.declared.writes)
 
     def patched(self, results: tuple[Array, ...], patched: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return the outputs that later steps read: those that the patch changed, and the unrounded rest.
+        """Return the outputs that later steps read: outputs that the patch changed, and the unrounded results otherwise.
 
         Args:
             results: the outputs of the kernel.
@@ -180,7 +180,7 @@ class Step:
         )
 
     def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
-        """Compute the outputs of the last layer; results beyond those that it declares are dropped.
+        """Compute the outputs of the last layer; results that it does not declare are dropped.
 
         Raises:
             ExecutionError: if the kernel returns fewer outputs than the layer declares.
@@ -223,7 +223,7 @@ class Observer(Protocol):
     ...         pass
     >>> x = opset1.parameter([2], np.float32, name="x")
     >>> compiled = ov.compile_model(ov.Model([opset1.exp(opset1.abs(x))], [x]), backend="reference")
-    >>> found = compiled(np.zeros(2, np.float32), observers=[counter := Count()])
+    >>> _ = compiled(np.zeros(2, np.float32), observers=[counter := Count()])
     >>> counter.layers
     2
     """
@@ -261,10 +261,10 @@ class OutputContract:
         if fits and (self.dtype is None or array.dtype == self.dtype):
             return
         raise ExecutionError(
-            f"gave {_describe(array)} where {self.type} was inferred",
+            f"returned {_describe(array)}, but {self.type} was inferred",
             code=Code.LAYER_FAILED,
             where=self.layer.where,
-            hint="what the file says of the layer contradicts what it computes",
+            hint="the type that the file declares for the layer contradicts what it computes",
         )
 
 

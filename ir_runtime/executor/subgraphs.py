@@ -1,4 +1,4 @@
-"""Execution of the bodies of layers, such as those of Loop and If."""
+"""Execution of the bodies of layers such as Loop and If."""
 
 from __future__ import annotations
 

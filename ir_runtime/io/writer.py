@@ -443,7 +443,7 @@ class Printer:
 
     @contextmanager
     def inside(self, tag: str, attributes: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Write an element that contains what the block writes."""
+        """Write an element; output within the ``with`` block becomes its content."""
         self._line(f"<{tag}{self._attributes(tag, attributes)}>")
         self._indent += "\t"
         yield
@@ -536,7 +536,7 @@ def _compress_graph(graph: Graph) -> Graph:
 
 
 def _shape_sources(graph: Graph) -> Iterator[int]:
-    """Yield the ids of the layers that inputs which determine shapes depend on."""
+    """Yield the ids of all layers upstream of inputs that determine shapes."""
     waiting = [
         source
         for layer in graph.layers.values()

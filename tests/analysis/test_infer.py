@@ -144,7 +144,7 @@ def test_other_exceptions_become_findings(when: str, says: str) -> None:
     net.result(net.op("ProbeBroken", net.constant([1], "f32"), out="FP32 1", name="broken", when=when))
     (found,) = ir.validate(net.xml(), net.weights)
     assert (found.code, found.line, found.layer) == (Code.CONTRADICTION, 5, "broken")
-    assert found.message == f"its inputs cannot be computed with: {says}"
+    assert found.message == f"inference fails on its inputs: {says}"
 
 
 def test_other_types_for_inputs() -> None:

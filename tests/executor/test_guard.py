@@ -207,7 +207,7 @@ def test_a_file_that_lies_about_parts_is_found_out(backend: str) -> None:
     problem = failing(net, np.ones(2, np.float32), backend)
     assert problem.where is not None
     assert problem.where.layer == "loop"
-    assert problem.message == "gave f32[4] where f32[6] was inferred"
+    assert problem.message == "returned f32[4], but f32[6] was inferred"
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_an_output_that_is_not_what_was_inferred_is_an_error(backend: str) -> No
     problem = failing(net, np.ones(2, np.float32), backend)
     assert problem.where is not None
     assert problem.where.layer == "liar"
-    assert problem.message == "gave f32[3] where f32[2] was inferred"
+    assert problem.message == "returned f32[3], but f32[2] was inferred"
 
 
 def counting() -> Net:

@@ -133,7 +133,7 @@ def test_comments_that_contradict_dims() -> None:
     "value", [[1.5], ["one"], [None], [1e30], [float("nan")], [1j], [[1], [1, 2]], object(), [2**70]]
 )
 def test_values_that_the_element_type_cannot_hold(value: object) -> None:
-    with pytest.raises(ir.InputError, match="input port 1 is of type i64, which cannot hold the value"):
+    with pytest.raises(ir.InputError, match="input port 1 is of type i64, which cannot represent the value"):
         ir.read_fragment(reduction(), values={1: value})
 
 

@@ -41,7 +41,7 @@ class BudgetExceededError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of inference at some lengths."""
+    """The result of inference at given lengths."""
 
     steps: int
     """Number of layers inferred before one refused, or of all layers."""
@@ -78,7 +78,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint on the dynamic lengths of inputs; its fields are those of its JSON record.
+    """A constraint on the dynamic lengths of inputs, with the fields of its JSON record.
 
     >>> str(Constraint("at most", ("seq",), "seq ≤ 512"))
     'seq ≤ 512'

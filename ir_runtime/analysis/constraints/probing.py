@@ -230,7 +230,7 @@ class LayerCache:
         except MemoryError:  # says nothing about the model
             raise
         except Exception as reason:  # raised by evaluation on constants, as in `infer`
-            message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
+            message = f"inference fails on its inputs: {type(reason).__name__}: {reason}"
             return IRError(message, code=Code.CONTRADICTION)
         finally:
             self.evaluations += run_body.evaluations

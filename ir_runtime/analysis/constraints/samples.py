@@ -69,7 +69,7 @@ class DependentDims:
     """Dims that no direction changes."""
 
     def at(self, lengths: Mapping[Direction, int]) -> dict[Dim, int]:
-        """Return the lengths of all dims for given lengths along some directions, and those of ``base`` along others."""
+        """Return the lengths of all dims for given lengths along directions; other directions have the lengths of ``base``."""
         check()
         point = dict(self.base)
         for direction, length in lengths.items():
@@ -85,7 +85,7 @@ class DependentDims:
         return next(candidates, lengths[direction.own[0]])
 
     def offset(self, dim: Dim) -> int:
-        """Return the offset of a dim from the first dim of its direction, or from the sum of those of its directions."""
+        """Return the offset of a dim from the first dim of its direction, or from their sum if it has several directions."""
         firsts = [d.own[0] for d in self.directions if dim in d.dims]
         return self.base[dim] - sum(self.base[first] for first in firsts)
 

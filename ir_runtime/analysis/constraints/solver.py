@@ -28,7 +28,7 @@ from .symbols import label, names, role
 
 __all__ = [
     "Candidate",
-    "accepted",
+    "feasible_trials",
     "check_candidates",
     "check_lengths",
     "find_candidates",
@@ -286,7 +286,7 @@ def _holds_where_accepted(samples: Samples, candidate: Candidate) -> bool:
     return broken is None
 
 
-def accepted(samples: Samples) -> tuple[Trial, ...]:
+def feasible_trials(samples: Samples) -> tuple[Trial, ...]:
     """Return feasible lengths as trials, small ones first; some differ from another in only one dim."""
     try:
         return tuple(_trial(samples, lengths, True) for lengths in _feasible_points(samples))
@@ -318,7 +318,7 @@ def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constrain
             if answer.refusal is not None and refused is None:
                 refused = answer.refusal, broken
     if refused is None:
-        samples.undecided.append(f"{candidate.text}: nothing that breaks it could be tried")
+        samples.undecided.append(f"{candidate.text}: no lengths that violate it could be tried")
         return None
     # lengths refused by a warning only, for suspicious values, may run
     fails = [_trial(samples, refused[1], False)] if refused[0].severity is Severity.ERROR else []
@@ -552,7 +552,7 @@ class _Finder:
             )
             return self._result(alone)
         samples = Samples(self.probe, dependent_dims, self.roles, self.inputs, self.undecided)
-        return self._result(samples.symbols, found=check_candidates(samples), points=accepted(samples))
+        return self._result(samples.symbols, found=check_candidates(samples), points=feasible_trials(samples))
 
     def _report_unknown_ranks(self) -> None:
         for layer, type in self.probe.layers.parameters.items():

@@ -139,7 +139,7 @@ def integer(element: Element, attribute: str, name: str, signed: bool = False) -
     As in OpenVINO, leading blanks are allowed, but no trailing characters.
 
     Raises:
-        ParseError: if the attribute is missing or no such integer.
+        ParseError: if the attribute is missing or not a valid integer.
     """
     text = element.get(attribute)
     if (number := _COMMON.get(text)) is not None:
@@ -162,7 +162,7 @@ def _malformed_error(reason: Any, name: str) -> ParseError | LimitError:
     where = Location(name, reason.lineno)
     message = _ASIDE.sub("", reason.msg or "it cannot be read")
     if _TOO_MUCH.search(message):
-        return LimitError(f"the XML asks for too much: {message}", where=where)
+        return LimitError(f"the XML exceeds a limit of the parser: {message}", where=where)
     hint = "the file may be cut off, or have been edited by hand"
     return ParseError(f"the XML is not well-formed: {message}", code=Code.BAD_XML, where=where, hint=hint)
 

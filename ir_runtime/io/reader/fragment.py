@@ -113,7 +113,7 @@ def read_fragments(
     example: int | None = None,
     limits: Limits = DEFAULT,
 ) -> list[Document]:
-    """Read all examples on a page, or only the one with the number ``example``, from 1; see `Page`."""
+    """Read all examples on a page, or only number ``example``, counted from 1; see `Page`."""
     page = Page(text, values=values, version=version, name=name, limits=limits)
     if values and example is None and len(page) > 1:
         raise InputError(
@@ -317,7 +317,7 @@ def constant(
     """Return a Constant for a port's value; ``None`` if it contradicts the port's dims, which is reported.
 
     Raises:
-        InputError: if the element type cannot hold the value.
+        InputError: if the element type cannot represent the value.
     """
     array = _array(value, element, spec, where)
     declared = spec.type.shape if spec.type else PartialShape.dynamic()
@@ -354,12 +354,13 @@ def _array(value: ArrayLike, element: ElementType, spec: PortSpec, where: Locati
     except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning):
         pass
     raise InputError(
-        f"input port {spec.id} is of type {element.label}, which cannot hold the value {value!r}", where=where
+        f"input port {spec.id} is of type {element.label}, which cannot represent the value {value!r}",
+        where=where,
     )
 
 
 def _comments(port: Element) -> list[str]:
-    """Return the comments inside a port, and the one after it on the same line."""
+    """Return the comments inside a port, and a comment after it on the same line."""
     comments = list(port.iter(Comment))
     after = port.getnext()
     if after is not None and after.tag is Comment and "\n" not in (port.tail or ""):

@@ -429,7 +429,7 @@ class _Reading:
         self.report.error(
             Code.DANGLING_EDGE,
             f"no edge names the layer, whose id is {alone[0].id}; "
-            f"edges name layer {number}, which does not exist (line {', '.join(map(str, lines[:3]))})",
+            f"edges name layer {number}, which does not exist (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:3]))})",
             alone[0].where,
             f"if that is this layer, give it the id {number}",
             mark=Mark(attribute="id"),

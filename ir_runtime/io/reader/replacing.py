@@ -126,7 +126,7 @@ class Replacement:
             with np.errstate(over="ignore"):
                 array = np.asarray(values, element.dtype)
         except (OverflowError, ValueError):
-            self.refuse(f"an attribute has a number that {element.label} cannot hold", Code.BAD_ATTRIBUTE)
+            self.refuse(f"an attribute has a value that {element.label} cannot represent", Code.BAD_ATTRIBUTE)
         cls = registry.require("Constant")
         # Offset and size are 0, as the value is not in the .bin.
         op = cls(element_type=element, shape=PartialShape(array.shape), offset=0, size=0, value=array)

@@ -295,7 +295,7 @@ def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
     Raises:
         ParseError: if the given file cannot be read.
     """
-    default_name = "the .bin given"
+    default_name = "the given .bin"
     if weights is None or (isinstance(weights, str) and not weights):  # OpenVINO's default is ""
         return _beside(model)
     if isinstance(weights, str | os.PathLike):
@@ -318,7 +318,7 @@ def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
 
 def _beside(model: Path | None) -> Weights:
     if model is None:
-        return Weights(missing="give the content of the .bin as weights=")
+        return Weights(missing="pass the contents of the .bin as weights=")
     path = model.with_suffix(".bin")
     if not path.is_file():
         others = [candidate for candidate in sorted(model.parent.glob("*.bin"))[:2] if candidate.is_file()]

@@ -66,7 +66,7 @@ def test_a_scale_is_left_out_with_a_note() -> None:
     net = means('<channel id="0"><mean value="1"/><scale value="2"/></channel>')
     model = ir.read_model(net.xml())
     assert [found.message for found in model.report][1:] == [
-        "<scale> of <pre-process> is left out, as runtimes of that time did not read it"
+        "<scale> of <pre-process> is ignored, as runtimes of that time did not read it"
     ]
     found = ir.compile_model(model)(ramp(1, 2, 1, 2))["y"]
     np.testing.assert_array_equal(found, 2 * (ramp(1, 2, 1, 2) - np.float32([[[[1]], [[0]]]])))

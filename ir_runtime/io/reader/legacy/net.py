@@ -95,7 +95,7 @@ def read_legacy(
     reader.report.note(Code.UPGRADED, f"IR version {version}, upgraded", file)
     statistics = root.find("statistics")
     if statistics is not None:
-        message = "<statistics> for quantization is left out; the model is computed in f32"
+        message = "<statistics> for quantization is ignored; the model is computed in f32"
         reader.report.note(Code.UPGRADED, message, Location(reader.file, statistics.sourceline))
     reader.precision = root.get("precision", "")
     net = _Net(reader, *read_parts(root, reader))
@@ -262,14 +262,16 @@ class _Net:
         layer, (least, most) = site.layer, declared.inputs
         if len(layer.inputs) < least or (most is not None and len(layer.inputs) > most):
             expected = str(least) if most == least else f"{least} to {most}" if most else f"at least {least}"
-            site.refuse(f"{layer.type} takes {expected} inputs, got {len(layer.inputs)}", Code.PORT_COUNT)
+            ports = "input" if least == 1 and most in (1, None) else "inputs"
+            site.refuse(f"{layer.type} takes {expected} {ports}, got {len(layer.inputs)}", Code.PORT_COUNT)
         for name in declared.ignored(layer.attributes):
             self.reader.unread[declared.types[0], name] += 1
             self.reader.first.setdefault((declared.types[0], name), layer.where)
         built = declared.parse(layer.attributes).build(site)
         outputs = [built] if isinstance(built, Tensor) else list(built)
         if len(outputs) < len(layer.outputs):
-            site.refuse(f"{layer.type} has {len(outputs)} outputs, got {len(layer.outputs)}", Code.PORT_COUNT)
+            expected = "1 output" if len(outputs) == 1 else f"{len(outputs)} outputs"
+            site.refuse(f"{layer.type} has {expected}, got {len(layer.outputs)}", Code.PORT_COUNT)
         return outputs
 
     def _keep(self, layer: Layer, inputs: tuple[Tensor, ...]) -> None:
@@ -500,7 +502,7 @@ def _note_scales(element: Element, reader: LayerReader) -> None:
     """Note that a scale other than 1 is ignored, as runtimes of that time ignored it."""
     for scale in element.iterfind("channel/scale"):
         if scale.get("value", "").strip() not in ("1", "1.0"):
-            message = "<scale> of <pre-process> is left out, as runtimes of that time did not read it"
+            message = "<scale> of <pre-process> is ignored, as runtimes of that time did not read it"
             reader.report.note(Code.UPGRADED, message, Location(reader.file, scale.sourceline))
             return
 

@@ -115,7 +115,7 @@ END = 2**31 - 1
 
 @dataclass(slots=True)
 class Site(Replacement):
-    """The replacement of a legacy layer: what the file declares of it, and helpers to build operations."""
+    """The replacement of a legacy layer: its declarations in the file, and helpers to build operations."""
 
     net: Building
     blobs: Mapping[str, Blob]
@@ -189,7 +189,7 @@ class Site(Replacement):
         dims = self.dims(index)
         if count not in (1, self.channels(index)):
             self.refuse(
-                f"its blobs hold {count} numbers, expected 1 or {self.channels(index)}, one for each channel",
+                f"its blobs hold {count} values, expected 1 or {self.channels(index)}, one for each channel",
                 Code.WEIGHTS_RANGE,
             )
         return (count,) if len(dims) < 2 else (1, count, *(1 for _ in dims[2:]))
@@ -232,7 +232,7 @@ class Site(Replacement):
             ValidationError: if the layer has no such blob.
         """
         if name not in self.blobs:
-            hint = "it says where in the .bin its numbers are"
+            hint = "it gives the offset and size of its data in the .bin"
             self.refuse(f"<{name}> of the layer is missing", Code.BAD_ELEMENT, hint)
         return self.blobs[name]
 

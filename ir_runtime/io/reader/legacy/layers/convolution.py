@@ -56,12 +56,12 @@ class Windowed(LegacyLayer):
         for name, numbers in attributes.items():
             if len(numbers) != len(self.kernel):
                 site.refuse(
-                    f"attribute {name!r} has {len(numbers)} numbers, but 'kernel' has {len(self.kernel)}",
+                    f"attribute {name!r} has length {len(numbers)}, but 'kernel' has length {len(self.kernel)}",
                     Code.BAD_ATTRIBUTE,
                 )
         if len(site.ranked(3)) - 2 != len(self.kernel):
             site.refuse(
-                f"attribute 'kernel' has {len(self.kernel)} numbers, but the input {len(site.dims())} dims",
+                f"attribute 'kernel' has length {len(self.kernel)}, but the input has {len(site.dims())} dims",
                 Code.BAD_ATTRIBUTE,
             )
         if self.auto_pad.startswith("same") or self.auto_pad == "valid":
@@ -203,7 +203,7 @@ class BinaryConvolution(Weighted):
         one, minus = (site.constant(number, ElementType.f32) for number in (1.0, -1.0))
         signs = site.op("Select-1", site.op("Greater-1", data, site.number(0.0, data)), one, minus)
         if self.pad_value and "auto_pad" in windows:
-            site.refuse("'auto_pad' with a 'pad_value' has no certain meaning", Code.BAD_ATTRIBUTE)
+            site.refuse("the meaning of 'auto_pad' with a 'pad_value' is uncertain", Code.BAD_ATTRIBUTE)
         if self.pad_value:
             begin, end = ([0, 0, *windows[name]] for name in ("pads_begin", "pads_end"))
             padding = (
@@ -348,7 +348,7 @@ class Interp(LegacyLayer):
     def build(self, site: Site) -> Tensor:
         if self.pad_beg > 0 or self.pad_end > 0:
             site.refuse(
-                "'pad_beg' and 'pad_end' above 0 have no certain meaning: runtimes of that time read beyond the input",
+                "the meaning of 'pad_beg' and 'pad_end' above 0 is uncertain: runtimes of that time read beyond the input",
                 Code.BAD_ATTRIBUTE,
             )
         site.ranked(3)

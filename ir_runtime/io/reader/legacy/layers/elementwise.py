@@ -56,7 +56,7 @@ for _operation, *_types in (
 
 @layer("Activation")
 class Activation(LegacyLayer):
-    """Upgraded to the replacement of the layer type that attribute `type` names."""
+    """Upgraded to the operation for the function that attribute `type` names."""
 
     type: str = attr(doc="the activation function")
     negative_slope: float = attr(0.0)
@@ -264,7 +264,7 @@ class Eltwise(LegacyLayer):
             return inputs
         if len(self.coeff) != len(inputs):
             site.refuse(
-                f"attribute 'coeff' has {len(self.coeff)} numbers, but the layer {len(inputs)} inputs",
+                f"attribute 'coeff' has length {len(self.coeff)}, but the layer has {len(inputs)} inputs",
                 Code.BAD_ATTRIBUTE,
             )
         if all(factor == 1 for factor in self.coeff):

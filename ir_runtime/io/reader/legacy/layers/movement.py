@@ -105,7 +105,7 @@ class Crop(LegacyLayer):
     def _check_count(self, site: Site, numbers: tuple[int, ...], name: str) -> list[int]:
         if len(numbers) != len(self.axis):
             site.refuse(
-                f"attribute {name!r} has {len(numbers)} numbers, but 'axis' has {len(self.axis)}",
+                f"attribute {name!r} has length {len(numbers)}, but 'axis' has length {len(self.axis)}",
                 Code.BAD_ATTRIBUTE,
             )
         return list(numbers)

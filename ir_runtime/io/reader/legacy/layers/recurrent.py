@@ -91,7 +91,7 @@ class Sequence(Cell):
     def build(self, site: Site) -> tuple[Tensor, ...]:
         if self.direction == "Bidirectional":
             site.refuse(
-                "'direction' is Bidirectional, which has no certain meaning: runtimes of that time refused the states",
+                "the meaning of 'direction' Bidirectional is uncertain: runtimes of that time refused the states",
                 Code.BAD_ATTRIBUTE,
             )
         numbers = self.numbers(site, site.ranked(3, 3)[2])
