@@ -32,7 +32,7 @@ __all__ = [
     "can_import",
     "close_pipes",
     "disown",
-    "ending",
+    "describe_exit",
     "next_job",
     "open_pipes",
     "process_pool",
@@ -119,7 +119,7 @@ def terminate(process: Process, seconds: float) -> None:
         process.kill()
 
 
-def ending(code: int) -> str:
+def describe_exit(code: int) -> str:
     """Return the text of a return code: ``exit code 3``, ``SIGFPE``."""
     if code >= 0:
         return f"exit code {code}"

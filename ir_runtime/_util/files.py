@@ -32,14 +32,14 @@ __all__ = [
     "create",
     "folder_target",
     "lock",
-    "making_folders",
+    "make_folders",
     "named",
     "remove",
     "remove_stale",
     "rename",
     "reopen",
-    "replacing",
-    "replacing_in",
+    "replace_files",
+    "replace_in_folder",
     "resolve_target",
     "save_text",
     "stream_to",
@@ -193,12 +193,12 @@ def rename(source: Path, target: Path) -> None:
 
 def save_text(path: Path | str, text: str) -> None:
     """Save a text; a file at that path is replaced once the whole text is written."""
-    with replacing(Path(path)) as (file,):
+    with replace_files(Path(path)) as (file,):
         file.write(text.encode())
 
 
 @contextmanager
-def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
+def replace_files(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
     """Open a file for the new contents of each target; replace all targets together, or none.
 
     Contents are written to temporary files in the folders of the targets, which replace the targets once all data is
@@ -315,7 +315,7 @@ def lock(descriptor: int) -> bool | None:
 
 
 @contextmanager
-def making_folders(*targets: Path) -> Iterator[None]:
+def make_folders(*targets: Path) -> Iterator[None]:
     """Create the missing folders of targets, and remove them again if the block fails.
 
     Raises:
@@ -379,7 +379,7 @@ def folder_target(target: Path) -> Path:
 
 
 @contextmanager
-def replacing_in(target: Path) -> Iterator[Path]:
+def replace_in_folder(target: Path) -> Iterator[Path]:
     """Yield an empty folder for new files of a target folder; move all of them into the target together, or none.
 
     Other files in the target are kept. If the target does not exist, it appears with all files at once.

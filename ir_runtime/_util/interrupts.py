@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
-__all__ = ["catch", "end", "raised"]
+__all__ = ["catch", "end", "raise_interrupts"]
 
 # Seconds after which code whose exceptions Python ignores has ended.
 _A_LITTLE = 0.01
@@ -30,7 +30,7 @@ def catch() -> None:
 
 
 @contextmanager
-def raised() -> Iterator[None]:
+def raise_interrupts() -> Iterator[None]:
     """Let interrupts raise `KeyboardInterrupt` within a ``with`` statement, if `catch` was called."""
     if signal.getsignal(signal.SIGINT) is not _end_at_once:
         yield

@@ -10,7 +10,7 @@ from itertools import islice
 
 from .scoped import setting
 
-__all__ = ["did_you_mean", "limited_lookups", "nearest", "suggestion"]
+__all__ = ["did_you_mean", "limit_lookups", "nearest", "suggestion"]
 
 # Names are compared letter by letter, and a file may have many and long ones: these constants bound the work.
 _LONGEST = 100
@@ -31,7 +31,7 @@ class _Left:
 _LEFT: ContextVar[_Left | None] = ContextVar("left", default=None)
 
 
-def limited_lookups() -> AbstractContextManager[None]:
+def limit_lookups() -> AbstractContextManager[None]:
     """Limit the number of lookups within a ``with`` statement."""
     return setting(_LEFT, _LEFT.get() or _Left(_OFTEN))
 

@@ -9,7 +9,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-__all__ = ["NOTHING", "Scope", "inside", "nested", "no_collection", "setting"]
+__all__ = ["NOTHING", "Scope", "inside", "enter_all", "no_collection", "setting"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 
 @contextmanager
-def nested(enter: Sequence[Callable[[], AbstractContextManager[object]]]) -> Iterator[None]:
+def enter_all(enter: Sequence[Callable[[], AbstractContextManager[object]]]) -> Iterator[None]:
     """Enter several context managers, each inside the previous one.
 
     Unlike `contextlib.ExitStack`, it does not keep the managers alive by a reference cycle after an interrupt.
@@ -104,7 +104,7 @@ def nested(enter: Sequence[Callable[[], AbstractContextManager[object]]]) -> Ite
     if not enter:
         yield
         return
-    with enter[0](), nested(enter[1:]):
+    with enter[0](), enter_all(enter[1:]):
         yield
 
 

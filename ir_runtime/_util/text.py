@@ -7,8 +7,8 @@ import unicodedata
 __all__ = [
     "bytes_text",
     "display_width",
-    "prefixed",
-    "shortened",
+    "format_prefixed",
+    "shorten",
 ]
 
 
@@ -17,10 +17,10 @@ __all__ = [
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
-def prefixed(value: float, unit: str = "") -> str:
+def format_prefixed(value: float, unit: str = "") -> str:
     """Format a number with three digits and the prefix of a power of 1000.
 
-    >>> prefixed(4_089_000_000), prefixed(999_900, "FLOP"), prefixed(12)
+    >>> format_prefixed(4_089_000_000), format_prefixed(999_900, "FLOP"), format_prefixed(12)
     ('4.09 G', '1 MFLOP', '12')
     """
     number, power = _scale(value, 1000)
@@ -61,10 +61,10 @@ def display_width(text: str) -> int:
     return len(text) + wide - marks
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """Cut out the middle of a text that is wider than ``width``, as names of layers differ at their ends.
 
-    >>> shortened("features.0.conv.weight", 11)
+    >>> shorten("features.0.conv.weight", 11)
     'featu…eight'
     """
     if display_width(text) <= width:

@@ -12,7 +12,7 @@ from typing import Any
 from .._util.deadline import check
 from .._util.escaping import one_line
 from .._util.markup import Shown
-from .._util.text import prefixed
+from .._util.text import format_prefixed
 from ..ir.dimension import Symbol
 from ..ir.element import ElementType
 from ..ir.formula import Count, Formula, total
@@ -310,7 +310,11 @@ class Cost(Shown):
 
 
 def _short(count: Count) -> str:
-    return prefixed(count, "FLOPs") if isinstance(count, int) else f"{one_line(count.text(), _LONGEST)} FLOPs"
+    return (
+        format_prefixed(count, "FLOPs")
+        if isinstance(count, int)
+        else f"{one_line(count.text(), _LONGEST)} FLOPs"
+    )
 
 
 def _share(part: Count, whole: Count) -> str:

@@ -151,9 +151,9 @@ class _Worker:
                 send(process.stdin, job)
                 answer = pickle.load(process.stdout)  # noqa: S301 - from our own process
             except (OSError, EOFError, pickle.UnpicklingError):
-                from .._util.child_process import ending
+                from .._util.child_process import describe_exit
 
-                raise Died(ending(self._end(process))) from None
+                raise Died(describe_exit(self._end(process))) from None
             except BaseException:  # such as Ctrl-C; otherwise the next job would receive this answer
                 process.kill()
                 self._end(process)

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from .._util.interrupts import raised
+from .._util.interrupts import raise_interrupts
 from .._version import __version__
 from ._index import COMMANDS, GROUPS
 from .exits import Exit, reported
@@ -101,7 +101,7 @@ class _Program(click.Group):
         from .address_space import check_before_numpy
 
         check_before_numpy()
-        with for_command_line(ctx.obj), reported(), raised():
+        with for_command_line(ctx.obj), reported(), raise_interrupts():
             return super().invoke(ctx)
 
 

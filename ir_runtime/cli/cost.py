@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import one_line, shown
-from .._util.text import prefixed
+from .._util.text import format_prefixed
 from ..ir.formula import Formula
 from .helping import GroupedCommand
 from .models import as_json, example_options, note_missing, read, weights
@@ -253,4 +253,4 @@ def _formula(formula: Formula, width: int) -> str:
 
 def short(count: Count) -> str:
     """Format a number with three digits and an SI prefix, ``4.09 G``; truncate a formula."""
-    return prefixed(count) if isinstance(count, int) else _formula(count, _SHOWN)
+    return format_prefixed(count) if isinstance(count, int) else _formula(count, _SHOWN)

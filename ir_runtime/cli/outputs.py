@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from .._util.escaping import file_names, member_name
-from .._util.files import create, folder_target, replacing, replacing_in, resolve_target, write_npy
+from .._util.files import create, folder_target, replace_files, replace_in_folder, resolve_target, write_npy
 from ..errors import InputError
 from ..ir.blocks import blocks
 from ..ir.element import ElementType
@@ -100,7 +100,7 @@ def save(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
         _write(sys.stdout.buffer, plain, len(plain) == 1)
     elif _is_file_name(target):
         check_count(target, list(plain))
-        with replacing(target) as (file,):
+        with replace_files(target) as (file,):
             _write(file, plain, target.suffix.lower() == ".npy")
     else:
         return _folder(target, plain)
@@ -134,7 +134,7 @@ def _archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
 def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     """Save each array to a file of a folder."""
     names = file_names(arrays)
-    with replacing_in(target) as stage:
+    with replace_in_folder(target) as stage:
         for name, array in zip(names, arrays.values(), strict=True):
             with create(stage / f"{name}.npy") as file:
                 write_npy(file, array)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import visible
-from .._util.text import shortened
+from .._util.text import shorten
 from .terminal import columns
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def status(text: str) -> Iterator[None]:
     """Show a line while the block runs, and erase it afterwards."""
     width = columns(err=True) if text else None
     if width is not None:
-        click.echo(shortened(f"{text} …", width - 1), err=True, nl=False)
+        click.echo(shorten(f"{text} …", width - 1), err=True, nl=False)
     try:
         yield
     finally:
@@ -115,7 +115,7 @@ def _bar(width: int) -> Progress:
 
 def _fit_item(item: str, room: int) -> str:
 
-    return shortened(visible(item), room) if item and room >= _NAME else ""
+    return shorten(visible(item), room) if item and room >= _NAME else ""
 
 
 @contextmanager

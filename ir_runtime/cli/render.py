@@ -11,7 +11,7 @@ import click
 
 from .._util.escaping import json_text, shown, visible
 from .._util.records import Json, encodable
-from .._util.text import display_width, shortened
+from .._util.text import display_width, shorten
 from .terminal import columns, is_on_one_screen, show
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def _shorten(
 
 
 def _truncate(cells: Sequence[str], width: int) -> list[str]:
-    return [shortened(cell, width) for cell in cells]
+    return [shorten(cell, width) for cell in cells]
 
 
 def _differ(cells: Sequence[str], short: Sequence[str]) -> bool:
@@ -409,7 +409,7 @@ def _block(
             line = ""
         parts = textwrap.wrap(item, columns - 4, break_long_words=name in sentences, break_on_hyphens=False)
         *full, item = parts or [item]
-        yield from (f"    {shortened(each, columns - 4)}" for each in full)
-        line = f"{line}  {item}" if line else shortened(item, columns - 4)
+        yield from (f"    {shorten(each, columns - 4)}" for each in full)
+        line = f"{line}  {item}" if line else shorten(item, columns - 4)
     if line:
         yield f"    {line}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import shown, visible
-from .._util.text import shortened
+from .._util.text import shorten
 from .exits import Exit
 from .helping import GroupedCommand
 from .models import as_json, example_options, note_missing, read, weights
@@ -204,7 +204,7 @@ def _place_of(constraint: Constraint) -> str:
     if where is None:
         return ""
     if (width := columns()) is not None and where.layer is not None:
-        where = replace(where, layer=shortened(where.layer, max(width // 3, _SHORTENED)))
+        where = replace(where, layer=shorten(where.layer, max(width // 3, _SHORTENED)))
     return str(where).removeprefix(f"{where.file}:")
 
 

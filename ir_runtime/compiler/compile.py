@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .._util.nearest import did_you_mean
-from .._util.scoped import nested
+from .._util.scoped import enter_all
 from ..analysis.infer import Inferred
 from ..backends import Backend, Precision
 from ..backends.core import precision as precisions
@@ -97,7 +97,7 @@ def compile_plan(
     precision = precision or precisions.current()
     program = Program(graph, dict(types), layers, outputs, fold, types)
     options = Options(backends, precision, compile_graph=_compile)
-    compiling = nested([backend.compiling for backend in backends])
+    compiling = enter_all([backend.compiling for backend in backends])
     with within(limits or current()), precisions.within(precision), compiling:
         return _compile(program, options, after)
 

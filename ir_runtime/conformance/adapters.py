@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._util.child_process import ending, run_command
+from .._util.child_process import describe_exit, run_command
 from .._util.command_folder import Entry, list_entries
 from .._util.files import create
 from .._version import __version__
@@ -247,11 +247,11 @@ class _Command:
             folder = Path(name)
             write_folder(folder, case)
             code, printed = run_command([*self._command, name])
-            last = (printed.strip().splitlines() or [ending(code)])[-1]
+            last = (printed.strip().splitlines() or [describe_exit(code)])[-1]
             if code == self.UNSUPPORTED:
                 raise Unsupported(last)
             if code < 0:
-                raise Crashed(ending(code))
+                raise Crashed(describe_exit(code))
             if code:
                 raise RuntimeError(f"the command fails: {last}")
             count = len(list((folder / "outputs").glob("*.npy")))

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from .._util.array_files import MAGIC, check_claims
-from .._util.files import create, replacing_in, write_npy
+from .._util.files import create, replace_in_folder, write_npy
 from .._util.records import Record
 from ..codes import Code
 from ..errors import InputError
@@ -156,7 +156,7 @@ class Case:
     def save(self, folder: Path) -> None:
         """Write the files of the case into a folder atomically; the folder is created if needed."""
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with replacing_in(folder) as stage:
+        with replace_in_folder(folder) as stage:
             for name, contents in self.files():
                 with create(stage / name) as file:
                     file.write(contents)

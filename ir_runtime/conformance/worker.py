@@ -89,7 +89,7 @@ class Worker:
         return self._try(job)
 
     def _try(self, job: Job) -> Answer:
-        from .._util.child_process import ending
+        from .._util.child_process import describe_exit
 
         process = self._start()
         if process is None:
@@ -105,7 +105,7 @@ class Worker:
             code = self._end()
             if late.is_set():
                 return Answer("hung", f"no answer within {job.seconds:g} s")
-            return Answer("crashed", ending(code))
+            return Answer("crashed", describe_exit(code))
         except BaseException:
             self.stop()
             raise

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import ml_dtypes  # noqa: F401  its types are found by their names
 import numpy as np
 
-from .._util.files import create, replacing, write_raw
+from .._util.files import create, replace_files, write_raw
 from .._util.records import Json
 from .._util.scoped import setting
 from .._util.user_cache import make_own_folder
@@ -120,7 +120,7 @@ class Entry:
                 with create(path) as file:
                     write_raw(file, array)
                 types.append((array.dtype.name, array.shape))
-            with replacing(self._folder / f"{name}.json") as (file,):
+            with replace_files(self._folder / f"{name}.json") as (file,):
                 file.write(json.dumps({"record": record, "arrays": types}).encode())
 
     def _array(self, name: str, dtype: str, shape: Sequence[int]) -> Array:

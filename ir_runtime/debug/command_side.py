@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._util.child_process import ending, run_command
+from .._util.child_process import describe_exit, run_command
 from .._util.command_folder import Entry, list_entries
 from .._util.escaping import one_line, quoted, shown
 from .._util.files import create, write_npy
@@ -110,7 +110,7 @@ class Command:
         last = next(iter(printed.strip().splitlines()[-1:]), "")
         last_line = f"it printed last: {shown(one_line(last, 200))}" if last else "it printed nothing"
         if code:
-            message = f"{quoted(self.name)} ended with {ending(code)}"
+            message = f"{quoted(self.name)} ended with {describe_exit(code)}"
             raise InputError(message, code=Code.BAD_REQUEST, hint=last_line)
         return last_line
 

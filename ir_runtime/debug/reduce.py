@@ -15,7 +15,7 @@ import numpy as np
 
 from .._util.cores import processor_name
 from .._util.escaping import shown
-from .._util.files import create, folder_target, replacing_in, save_text, write_npy
+from .._util.files import create, folder_target, replace_in_folder, save_text, write_npy
 from .._util.markup import record_html
 from .._util.records import Record
 from .._version import __version__
@@ -475,7 +475,7 @@ def _write(reduced: Reduced, side: SideLike, folder: Path, other: Model | None =
     truth = oracle(reduced.model, reduced.inputs).outputs
     seen = side_of(side).observe(reduced.model, reference, reduced.inputs, ())
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with replacing_in(folder) as stage:
+    with replace_in_folder(folder) as stage:
         save_model(reduced.model, stage / "model.xml")
         if other is not None:
             save_model(other, stage / OTHER)

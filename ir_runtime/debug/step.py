@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._util.scoped import nested
+from .._util.scoped import enter_all
 from ..executor.context import State
 from ..executor.interpreter import run_located
 from ..executor.plan import ExecutionPlan
@@ -133,7 +133,7 @@ class Stepping(Iterator[Stop]):
         run.envs.append((env, self._plan.slots))
 
     def _compute(self, planned: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        with np.errstate(all="ignore"), nested(self._plan.around):
+        with np.errstate(all="ignore"), enter_all(self._plan.around):
             return run_located(planned, inputs)
 
     def _end(self, outputs: list[Array]) -> None:

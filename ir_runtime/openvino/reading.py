@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._util.command_line import on_command_line
-from .._util.nearest import limited_lookups
+from .._util.nearest import limit_lookups
 from .._util.scoped import no_collection
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostics, Severity
@@ -127,7 +127,7 @@ def read_model(
     """
     check_config(config)
     report = Diagnostics(limits.findings)
-    with within(limits), limited_lookups(), no_collection():
+    with within(limits), limit_lookups(), no_collection():
         source = open_source(model, limits)
         documents = load(source, weights, report, limits, values=values, example=example)
         if len(documents) != 1:
@@ -199,7 +199,7 @@ def read_fragment(
     """
     from ..io.reader.fragment import Page
 
-    with within(limits), limited_lookups():
+    with within(limits), limit_lookups():
         page = Page(text, values=values, version=version, name=name, limits=limits)
         if example is None and len(page) > 1:
             hint = f"choose one with example=1 … {len(page)}, or call read_fragments"
@@ -237,7 +237,7 @@ def read_fragments(
     """
     from ..io.reader.fragment import Page
 
-    with within(limits), limited_lookups():
+    with within(limits), limit_lookups():
         page = Page(text, version=version, name=name, limits=limits)
         return [_example(page, number, strict, limits) for number in range(1, len(page) + 1)]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._util.files import making_folders, replacing
+from .._util.files import make_folders, replace_files
 from ..analysis.validate import SAVED_WITH
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostics
@@ -153,7 +153,7 @@ def _save(
     if compressed:
         content = compress(content)
     try:
-        with making_folders(xml, weights), replacing(weights, xml) as (binary, text):
+        with make_folders(xml, weights), replace_files(weights, xml) as (binary, text):
             write(content, text, binary)
     except OSError as reason:
         raise InputError(

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from .._util.forks import cached_property
-from .._util.nearest import limited_lookups
+from .._util.nearest import limit_lookups
 from .._util.scoped import no_collection
 from ..analysis.validate import validate as find_defects
 from ..diagnostics import Diagnostic, Diagnostics, Excerpt, Mark, More, Severity
@@ -63,7 +63,7 @@ def validate(
             unknown.
     """
     release = None if for_release is None else _release(for_release)
-    with within(limits), limited_lookups(), no_collection():
+    with within(limits), limit_lookups(), no_collection():
         return _find_all(model, weights, shapes, limits, release)
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from .._util.escaping import quoted, shown
 from .._util.markup import element
-from .._util.text import bytes_text, prefixed
+from .._util.text import bytes_text, format_prefixed
 from ..analysis.shapes import Shapes
 from ..diagnostics import Severity, fold
 from ..io.reader.model import version_text
@@ -192,7 +192,7 @@ def cost_text(key: str, value: float) -> str:
     """
     if key == "time":
         return f"{value:.2f} ms" if value >= 1 else f"{1000 * value:.0f} µs"
-    return prefixed(value, "FLOP") if key == "flops" else bytes_text(value)
+    return format_prefixed(value, "FLOP") if key == "flops" else bytes_text(value)
 
 
 _Parts: TypeAlias = "list[str | Link]"
@@ -268,7 +268,7 @@ class _Teller:
         )
         if numbers:
             size = bytes_text(sum(self.records.constants.sizes()))
-            said.append(f"{prefixed(numbers)} parameters ({size})")
+            said.append(f"{format_prefixed(numbers)} parameters ({size})")
         if said:
             at = self.overlays.get("flops", {}).get("at")
             yield Sentence((f"One run: {', '.join(said)}{f', at {at}' if at else ''}.",))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._util.files import making_folders
+from .._util.files import make_folders
 from .._util.records import Record
 from .._version import __version__
 from ..cli.outputs import save
@@ -82,7 +82,7 @@ class Golden:
         """Write an ``.npz`` file: the outputs by index, and the metadata as JSON."""
         meta: Record = {"side": self.side, "runtime": self.runtime, "inputs": self.inputs}
         arrays = {str(index): np.asarray(array) for index, array in enumerate(self.outputs)}
-        with making_folders(path):
+        with make_folders(path):
             save(path, {**arrays, _META: np.array(json.dumps(meta))})
 
     def equals(self, other: Golden) -> bool:

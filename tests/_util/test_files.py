@@ -20,8 +20,8 @@ from ir_runtime._util.files import (
     remove,
     rename,
     reopen,
-    replacing,
-    replacing_in,
+    replace_files,
+    replace_in_folder,
     temporary_file,
     write_npy,
     write_raw,
@@ -33,8 +33,8 @@ posix = pytest.mark.skipif(os.name != "posix", reason="it needs signals that can
 WRITING = """
 import signal, sys, time
 from pathlib import Path
-from ir_runtime._util.files import replacing
-with replacing(*map(Path, sys.argv[1:])) as files:
+from ir_runtime._util.files import replace_files
+with replace_files(*map(Path, sys.argv[1:])) as files:
     for file in files:
         file.write(b"half")
         file.flush()
@@ -58,7 +58,7 @@ def names(folder: Path) -> list[str]:
 
 
 def write(*targets: Path) -> None:
-    with replacing(*targets) as files:
+    with replace_files(*targets) as files:
         for file in files:
             file.write(b"whole")
 
@@ -136,9 +136,9 @@ def test_nothing_is_written_through_links(tmp_path: Path, to: str) -> None:
     link = tmp_path / "link"
     link.symlink_to(to)
     before = names(tmp_path)
-    with pytest.raises(InputError, match="symbolic link"), replacing(link):
+    with pytest.raises(InputError, match="symbolic link"), replace_files(link):
         pass
-    with pytest.raises(InputError, match="symbolic link"), replacing_in(link):
+    with pytest.raises(InputError, match="symbolic link"), replace_in_folder(link):
         pass
     with pytest.raises(InputError, match="symbolic link"):
         reopen(link)
@@ -160,7 +160,7 @@ def test_a_link_that_appears_while_a_file_is_written_is_replaced(tmp_path: Path,
     target = tmp_path / "m.xml"
     if when == "after":
         target.write_bytes(b"former")
-    with replacing(target) as (file,):
+    with replace_files(target) as (file,):
         file.write(b"whole")
         target.unlink(missing_ok=True)
         target.symlink_to("victim")
@@ -202,7 +202,7 @@ def test_folders_are_not_left_half_written(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a").write_bytes(b"former")
     for target in (tmp_path / "out", tmp_path / "new"):
-        with pytest.raises(OSError, match="full"), replacing_in(target) as stage:  # noqa: PT012
+        with pytest.raises(OSError, match="full"), replace_in_folder(target) as stage:  # noqa: PT012
             for name in "ab":
                 with create(stage / name) as file:
                     file.write(b"whole")
@@ -215,7 +215,7 @@ def test_folders_are_not_left_half_written(tmp_path: Path) -> None:
 def test_files_of_a_folder_change_together(tmp_path: Path) -> None:
     (tmp_path / "out" / "b").mkdir(parents=True)
     (tmp_path / "out" / "a").write_bytes(b"former")
-    with pytest.raises(InputError, match="is a folder"), replacing_in(tmp_path / "out") as stage:  # noqa: PT012
+    with pytest.raises(InputError, match="is a folder"), replace_in_folder(tmp_path / "out") as stage:  # noqa: PT012
         for name in "ab":
             with create(stage / name) as file:
                 file.write(b"whole")

@@ -85,7 +85,7 @@ def test_an_interrupt_that_python_ignores_comes_again(monkeypatch: pytest.Monkey
         interrupts.catch()
         owners: list[object] = [Owner()]
         kept = weakref.ref(owners[0], lambda _: signal.raise_signal(signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt), interrupts.raised():
+        with pytest.raises(KeyboardInterrupt), interrupts.raise_interrupts():
             forget_and_wait(owners)
         assert kept() is None
     finally:
@@ -96,7 +96,7 @@ def test_interrupts_that_are_ignored_stay_so() -> None:
     former = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         interrupts.catch()
-        with interrupts.raised():
+        with interrupts.raise_interrupts():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, former)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from harness.nets import Net, total, write, write_chain
 
-from ir_runtime._util.text import display_width, shortened
+from ir_runtime._util.text import display_width, shorten
 from ir_runtime.bench import profiling, report
 from ir_runtime.bench.peaks import Peaks
 from ir_runtime.bench.start import Start
@@ -379,7 +379,7 @@ def test_a_guide_is_rendered_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch
 
 
 def test_names_are_shortened_in_the_middle() -> None:
-    assert shortened("abcdefgh", 8) == "abcdefgh"
-    assert shortened("abcdefghij", 5) == "ab…ij"
-    assert shortened("入力入力", 5) == "入…力"
-    assert all(display_width(shortened("入a力bcd入", width)) <= width for width in range(1, 10))
+    assert shorten("abcdefgh", 8) == "abcdefgh"
+    assert shorten("abcdefghij", 5) == "ab…ij"
+    assert shorten("入力入力", 5) == "入…力"
+    assert all(display_width(shorten("入a力bcd入", width)) <= width for width in range(1, 10))

@@ -59,7 +59,7 @@ def beside(save: Callable[[], object]) -> Callable[[], None]:
 
 
 def into(target: str) -> None:
-    with files.replacing_in(Path(target)):
+    with files.replace_in_folder(Path(target)):
         pass
 
 
