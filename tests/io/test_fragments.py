@@ -140,7 +140,7 @@ def test_values_that_the_element_type_cannot_hold(value: object) -> None:
 def test_integers_do_not_wrap() -> None:
     text = reduction().replace('<port id="1">', '<port id="1" precision="I8">')
     assert len(ir.read_fragment(text, values={1: [1]}).inputs) == 1
-    with pytest.raises(ir.InputError, match="is of type i8, which cannot hold"):
+    with pytest.raises(ir.InputError, match="is of type i8, which cannot represent"):
         ir.read_fragment(text, values={1: [257]})
 
 
