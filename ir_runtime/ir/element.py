@@ -106,7 +106,7 @@ class ElementType(Enum):
             return _BY_SPELLING[text.strip()]
         except KeyError:
             raise ValueError(
-                f"{text!r} is not an element type; known are {', '.join(each.label for each in cls)}"
+                f"{text!r} is not an element type; known are {', '.join(element.label for element in cls)}"
             ) from None
 
     @classmethod

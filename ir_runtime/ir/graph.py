@@ -43,11 +43,11 @@ IR_VERSION = "version"
 _NO_CONSUMERS: Mapping[int, Mapping[int, Mapping[str, Any]]] = {}
 
 
-_NOTHING: Mapping[str, Never] = MappingProxyType({})
+_EMPTY: Mapping[str, Never] = MappingProxyType({})
 
 
-def _nothing() -> Mapping[str, Never]:
-    return _NOTHING
+def _empty_mapping() -> Mapping[str, Never]:
+    return _EMPTY
 
 
 class Port(NamedTuple):
@@ -72,7 +72,7 @@ class PortSpec:
     type: TensorType | None = None
     names: tuple[str, ...] = ()
     line: int | None = None
-    rt_info: RtInfo = field(default_factory=_nothing, repr=False)
+    rt_info: RtInfo = field(default_factory=_empty_mapping, repr=False)
 
     def renamed(self, names: Iterable[str]) -> PortSpec:
         """Return the port with its tensor names replaced."""
@@ -101,8 +101,8 @@ class Layer:
     where: Location
     inputs: tuple[PortSpec, ...] = ()
     outputs: tuple[PortSpec, ...] = ()
-    attributes: Mapping[str, str] = field(default_factory=_nothing)
-    rt_info: RtInfo = field(default_factory=_nothing, repr=False)
+    attributes: Mapping[str, str] = field(default_factory=_empty_mapping)
+    rt_info: RtInfo = field(default_factory=_empty_mapping, repr=False)
     is_implied: bool = field(default=False, repr=False)
     """Whether this is a conversion of a model input or output that IR version 10 implies; it is not in the file."""
 

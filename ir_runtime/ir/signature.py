@@ -97,7 +97,7 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
             continue
         variable = port.element
         if element not in variable.allowed:
-            allowed = ", ".join(each.label for each in variable.allowed)
+            allowed = ", ".join(e.label for e in variable.allowed)
             reason = InferenceError(
                 f"{_port_name(port, index)} is {element.label}; allowed are {allowed}",
                 code=Code.ELEMENT_TYPE,

@@ -174,7 +174,7 @@ def infer_iterations(
         if entry.cut:
             feeds[entry.parameter] = Value(_part_type(every[entry.port], entry.cut))
     for parameter in feeds.keys() & elements.keys():
-        feeds[parameter] = _as(feeds[parameter], elements[parameter])
+        feeds[parameter] = _convert_value(feeds[parameter], elements[parameter])
     if body.iteration is not None and (op := body.parameters[body.iteration].op) is not None:
         feeds[body.iteration] = Value.unknown(vars(op)["element_type"], vars(op)["shape"])
     return _infer_fixed_point(body, feeds, visit)
@@ -199,7 +199,7 @@ def _infer_fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Map
     Nesting multiplies the number of inferences, so loop-carried shapes of deeply nested loops start fully dynamic.
     """
     if getattr(visit, "is_deep", False):
-        feeds |= {edge.parameter: _of_any_shape(feeds[edge.parameter]) for edge in body.back_edges}
+        feeds |= {edge.parameter: _forget_shape(feeds[edge.parameter]) for edge in body.back_edges}
     for round in range(_MAX_ROUNDS):
         results = visit(body, feeds)
         wider = {}
@@ -226,7 +226,7 @@ def _is_convertible(source: ElementType, target: ElementType) -> bool:
     return source is target or ElementType.dynamic in (source, target) or min(source.bits, target.bits) >= 8
 
 
-def _as(value: Value, element: ElementType) -> Value:
+def _convert_value(value: Value, element: ElementType) -> Value:
     """Convert a value to the element type of a Parameter."""
     if value.element is element:
         return value
@@ -238,7 +238,7 @@ def _as(value: Value, element: ElementType) -> Value:
     return Value(TensorType(element, value.shape))
 
 
-def _of_any_shape(value: Value) -> Value:
+def _forget_shape(value: Value) -> Value:
     return Value(TensorType(value.element, PartialShape.dynamic()))
 
 

@@ -44,7 +44,7 @@ class Pointwise(Unary):
 
 @op("ReLU-1", spec="activation/relu-1")
 class ReLU(Pointwise):
-    """The maximum of 0 and each element of ``data``."""
+    """``max(x, 0)`` for each element x of ``data``."""
 
     decisions = ("NaN stays NaN, as in OpenVINO's reference; its plugin makes it 0",)
 
@@ -180,7 +180,7 @@ class PReLU(Op):
         return x
 
     def evaluate(self, data: Array, slope: Array) -> Array:
-        slope = _by_channel(slope, data.ndim, data.shape[1] if data.ndim > 1 else 0)
+        slope = _reshape_slopes(slope, data.ndim, data.shape[1] if data.ndim > 1 else 0)
         x, s = (a.astype(compute_dtype(a.dtype), copy=False) for a in (data, slope))
         result = np.where(x < 0, x * s, x).reshape(data.shape)
         return np.asarray(result).astype(data.dtype, copy=False)
@@ -193,10 +193,10 @@ def known_slopes(data: Value, slope: Value) -> Array | None:
         return None
     if contents.ndim != 1 or shape.rank == 1:
         return contents
-    return _by_channel(contents, shape.rank, shape[1].min) if shape[1].is_static else None
+    return _reshape_slopes(contents, shape.rank, shape[1].min) if shape[1].is_static else None
 
 
-def _by_channel(slope: Array, rank: int, channels: int) -> Array:
+def _reshape_slopes(slope: Array, rank: int, channels: int) -> Array:
     """Reshape slopes, if there is one per channel, to broadcast along the second axis."""
     is_by_channel = slope.ndim == 1 and rank > 1 and slope.size == channels
     return slope.reshape(-1, *[1] * (rank - 2)) if is_by_channel else slope
@@ -316,7 +316,7 @@ class Swish(Op):
     flops_per_element = 1
 
     data = Input(T_FLOAT, "tensor of any shape")
-    beta = Input(T_FLOAT, "a scalar; 1 when absent", optional=True)
+    beta = Input(T_FLOAT, "factor of x in the logistic function, a scalar; 1 if absent", optional=True)
     output = Output(T_FLOAT, "the function of each element")
 
     def infer(self, data: Value, beta: Value | None = None) -> PartialShape:

@@ -290,7 +290,7 @@ class Abs(Unary):
 
 @op("Negative-1")
 class Negative(Unary):
-    """``data`` with the opposite sign."""
+    """The negation of ``data``."""
 
     decisions = ("the lowest integer is its own negative, as in two's complement; the page does not say",)
 

@@ -425,14 +425,16 @@ class DeformableConvolutionBase(Conv2D):
                 )
         elements = product(w[2:]) * self.deformable_group
         result = PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
-        result = self._fitting(result, offsets, "offsets", Dimension.of(elements * 2))
-        return result if mask is None else self._fitting(result, mask, "mask", Dimension.of(elements))
+        result = self._refine_shape(result, offsets, "offsets", Dimension.of(elements * 2))
+        return result if mask is None else self._refine_shape(result, mask, "mask", Dimension.of(elements))
 
     def _hint(self, each: Dimension) -> str:
         times = f"the second dimension of filters, {each}, is multiplied by attribute 'group', {self.group}"
         return times if self.group > 1 else ""
 
-    def _fitting(self, result: PartialShape, value: Value, name: str, channels: Dimension) -> PartialShape:
+    def _refine_shape(
+        self, result: PartialShape, value: Value, name: str, channels: Dimension
+    ) -> PartialShape:
         """Return the output shape refined by that of ``offsets`` or ``mask``, after checking its channels."""
         shape = value.shape
         if shape.rank is None:
@@ -573,9 +575,9 @@ def _sample(planes: Array, y: Array, x: Array, zeros: bool) -> Array:
     for row, across in ((top, 1 - (y - top)), (np.ceil(y), y - top)):
         for column, along in ((left, 1 - (x - left)), (np.ceil(x), x - left)):
             r, c = row.clip(0, height - 1), column.clip(0, width - 1)
-            seen = inside & (r == row) & (c == column) if zeros else inside
+            is_inside = inside & (r == row) & (c == column) if zeros else inside
             pixels = np.take_along_axis(flat, (r * width + c).astype(np.int64)[:, None], 2)
-            samples += (across * along)[:, None] * np.where(seen[:, None], pixels, 0)
+            samples += (across * along)[:, None] * np.where(is_inside[:, None], pixels, 0)
     return samples
 
 
@@ -597,7 +599,7 @@ class BinaryConvolution(Conv2D):
     output = Output(T, "[N, C_out, Y, X]; the number of equal bits minus the number of different bits")
 
     mode: Literal["xnor-popcount"] = attr(
-        default_with_warning="xnor-popcount", doc="how bits are multiplied and added"
+        default_with_warning="xnor-popcount", doc="operation on pairs of bits"
     )
     pad_value: float = attr(default_with_warning="0", doc="value of the padding")
 

@@ -24,23 +24,23 @@ from ._lengths import check_vector, lengths_of, multiples, normalize_axes, of_ra
 from ._resampling import BILINEAR, resampling
 from .kernels.resample import Axis, Filter, cubic_weights, resample
 
-# The base of all versions of Interpolate: padding, and costs.
+# The base of all versions of Interpolate: padding and costs.
 
 
 class InterpolateBase(Op):
-    """Base of all versions: pad the data with zeros before resizing."""
+    """Base of all versions of Interpolate, which pad the data with zeros before resizing."""
 
-    pads_begin: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add before each axis; none where it ends")
-    pads_end: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add behind each axis; none where it ends")
-    antialias: bool = attr(False, doc="for mode linear: wider averages where the data shrinks")
+    pads_begin: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add before each axis; 0 for missing axes")
+    pads_end: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add after each axis; 0 for missing axes")
+    antialias: bool = attr(False, doc="whether mode linear averages over wider windows when it shrinks data")
 
     def pads(self, rank: int) -> list[tuple[int, int]]:
-        """Return the zeros before and after each axis; pads for further axes are ignored."""
+        """Return the number of zeros before and after each of ``rank`` axes; pads for further axes are ignored."""
         before, after = ((*pads, *[0] * rank)[:rank] for pads in (self.pads_begin, self.pads_end))
         return list(zip(before, after, strict=True))
 
-    def padded(self, data: Array) -> Array:
-        """Return the data with zeros around them."""
+    def pad(self, data: Array) -> Array:
+        """Pad the data with zeros."""
         pads = self.pads(data.ndim)
         if not any(map(any, pads)):
             return data
@@ -50,12 +50,12 @@ class InterpolateBase(Op):
         return np.pad(data, pads)
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs: two for each neighbour of an element, more with antialiasing."""
+        """Return the FLOPs without antialiasing: two for each input element that contributes to an output element."""
         return resampling(vars(self)["mode"], operands)
 
 
 def check_source(old: Dimension, new: Dimension, axis: int) -> None:
-    """Require a non-empty axis to sample from."""
+    """Require that an axis resized to a nonzero length is not empty."""
     if old == 0 and new.min:
         raise InferenceError(
             f"data has length 0 along axis {axis}, so it cannot be resized to {new}",
@@ -63,7 +63,7 @@ def check_source(old: Dimension, new: Dimension, axis: int) -> None:
         )
 
 
-# Interpolate: resize tensors along some of their axes.
+# Versions 4 and 11 of Interpolate.
 
 LENGTHS = (E.i32, E.i64, E.u32, E.u64)
 FACTORS = (E.f32, E.f16, E.bf16)
@@ -77,35 +77,33 @@ T_AXES = Element("T_AXES", LENGTHS, "i32, i64, u32 or u64")
 
 
 class Resize(InterpolateBase):
-    """Base of versions 4 and 11, which differ only in their ports.
+    """Base of versions 4 and 11, which differ in their ports and modes.
 
-    Mode linear_onnx accepts any axes, as in OpenVINO's plugin; the page allows spatial ones only. An axis
-    that keeps its length is skipped: in OpenVINO, NaN and infinity spread to their neighbours along it, as
+    Mode linear_onnx accepts any axes, as in OpenVINO's plugin; the specification allows spatial axes only. An axis
+    that keeps its length is skipped. In OpenVINO, NaN and infinity spread to their neighbours along such an axis, since
     they are multiplied by 0.
     """
 
     mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"] = attr(
         default_with_warning="nearest",
-        doc="how to compute elements between those there are: as the nearest one; from the nearest two "
-        "along each axis, as TensorFlow or ONNX do; from four; or as the library Pillow, from all that "
-        "become one, along exactly two axes",
+        doc="interpolation from the nearest element; from two elements along each axis, as in TensorFlow (linear) or "
+        "ONNX; from four (cubic); or as in Pillow, from all elements in the window, along exactly two axes",
     )
     shape_calculation_mode: Literal["sizes", "scales"] = attr(
         default_with_warning="sizes",
-        doc="whether lengths are given, or what to multiply those of the padded data with; rounded down",
+        doc="whether lengths are given, or factors of the lengths of the padded data; products are rounded down",
     )
     coordinate_transformation_mode: Literal[
         "half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"
-    ] = attr("half_pixel", doc="the position of an element on the data; ignored by the pillow modes")
+    ] = attr("half_pixel", doc="map from output to input coordinates; ignored by the pillow modes")
     nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"] = attr(
         "round_prefer_floor",
-        doc="which element is nearest, for mode nearest; simple: the next one where the data shrinks, else "
-        "the one before",
+        doc="rounding of input coordinates in mode nearest; simple: up where the axis shrinks, else down",
     )
     cube_coeff: float = attr(-0.75, doc="steepness of the curve of modes cubic and bicubic_pillow")
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the padding of every axis."""
+        """Return the pads of all axes."""
         rank = inputs[0].rank
         if rank is None:
             return {}
@@ -113,7 +111,7 @@ class Resize(InterpolateBase):
         return {"pads_begin": [before for before, _ in pads], "pads_end": [after for _, after in pads]}
 
     def shape(self, data: Value, target: Value, axes: Value | None) -> PartialShape:
-        """Return the shape after resizing ``axes`` as ``target`` says."""
+        """Check the inputs, and return the shape after resizing ``axes`` to sizes or by scales ``target``."""
         name = self.shape_calculation_mode
         port = name if len(self.inputs) == 4 else "target"
         check_vector(target, port)
@@ -147,11 +145,11 @@ class Resize(InterpolateBase):
         return PartialShape(lengths).replace(dict(zip(where, new, strict=False)))
 
     def _enough(self, target: Value, needed: int) -> bool:
-        """Return whether there may be enough numbers for the axes. OpenVINO ignores extra numbers."""
+        """Return whether ``target`` may have ``needed`` elements. OpenVINO ignores extra elements."""
         return target.count.max is None or target.count.max >= needed
 
     def where(self, axes: Sequence[int] | None, rank: int, every: bool) -> tuple[int, ...] | None:
-        """Return the axes to resize, if known."""
+        """Return the axes to resize, or ``None`` if unknown; ``every`` stands for all axes."""
         selected = tuple(range(rank)) if every else axes
         if selected is None:
             return None
@@ -177,20 +175,20 @@ class Resize(InterpolateBase):
         return [scale_length(length, float(factor)) for length, factor in zip(old, contents, strict=False)]
 
     def resize(self, data: Array, target: Array, axes: Array | None) -> Array:
-        """Return the data, resized."""
-        if target.dtype == np.float64:  # of a model computed in f64 throughout
+        """Return the resized data."""
+        if target.dtype == np.float64:  # when a model is computed in f64 throughout
             target = target.astype(np.float32)
         known_axes = None if axes is None else Value.constant(axes)
         shape = self.shape(Value.constant(data), Value.constant(target), known_axes).static
         if 0 in shape:
             return np.zeros(shape, data.dtype)
-        x = self.padded(data)
+        x = self.pad(data)
         return resample(x, self.plan(x.shape, shape, target, axes), self.filter())
 
     def plan(
         self, before: Sequence[int], after: Sequence[int], target: Array, axes: Array | None
     ) -> list[Axis]:
-        """Return the axes to resample, of padded data of one shape into another."""
+        """Return the axes to resample, for padded data of shape ``before`` and an output of shape ``after``."""
         rank = len(before)
         where = self.where(None if axes is None else axes.tolist(), rank, axes is None) or ()
         plan = []
@@ -208,7 +206,7 @@ class Resize(InterpolateBase):
 
 
 def scale_length(length: Dimension, factor: float) -> Dimension:
-    """Scale a length, rounding as OpenVINO: the factor is increased by a millionth, in f32."""
+    """Scale a length as OpenVINO does: 1e-6 is added to the factor, and the f32 product is rounded down."""
     if not 0 <= factor < np.inf:
         raise InferenceError(
             f"scales hold {factor}; finite numbers of at least 0 are expected",
@@ -222,19 +220,19 @@ def scale_length(length: Dimension, factor: float) -> Dimension:
 
 @op("Interpolate-4")
 class Interpolate4(Resize):
-    """Resize ``data`` along ``axes`` to given ``sizes`` or by given ``scales``."""
+    """Resize ``data`` along ``axes``, to the lengths ``sizes`` or by the factors ``scales``."""
 
     mode: Literal["nearest", "linear", "linear_onnx", "cubic"] = attr(
         default_with_warning="nearest",
-        doc="how to compute elements between those there are: as the nearest one; from the nearest two "
-        "along each axis, as TensorFlow or ONNX do; or from four",
+        doc="interpolation from the nearest element; from two elements along each axis, as in TensorFlow (linear) or "
+        "ONNX; or from four (cubic)",
     )
 
     data = Input(T_IMAGE, "tensor to resize")
-    sizes = Input(T_SIZES, "new lengths, for shape_calculation_mode sizes; else ignored")
-    scales = Input(T_SCALES, "factors of lengths, for shape_calculation_mode scales; else ignored")
-    axes = Input(T_AXES, "axes to resize, from 0; all when absent", optional=True)
-    resized = Output(T_IMAGE, "the data with other lengths along the axes")
+    sizes = Input(T_SIZES, "new lengths of the axes; ignored unless shape_calculation_mode is sizes")
+    scales = Input(T_SCALES, "factors of the lengths; ignored unless shape_calculation_mode is scales")
+    axes = Input(T_AXES, "axes to resize, nonnegative; all axes if absent", optional=True)
+    resized = Output(T_IMAGE, "the resized data")
 
     def infer(self, data: Value, sizes: Value, scales: Value, axes: Value | None = None) -> PartialShape:
         return self.shape(data, scales if self.shape_calculation_mode == "scales" else sizes, axes)
@@ -245,12 +243,12 @@ class Interpolate4(Resize):
 
 @op("Interpolate-11")
 class Interpolate11(Resize):
-    """As version 4, with two more modes, and sizes or scales on one port."""
+    """The same as version 4, with the pillow modes, and one port for sizes or scales."""
 
     data = Input(T_IMAGE, "tensor to resize")
-    target = Input(T_TARGET, "new lengths or factors of lengths, as shape_calculation_mode says")
-    axes = Input(T_AXES, "axes to resize, from 0; all when absent", optional=True)
-    resized = Output(T_IMAGE, "the data with other lengths along the axes")
+    target = Input(T_TARGET, "new lengths of the axes, or their factors, by shape_calculation_mode")
+    axes = Input(T_AXES, "axes to resize, nonnegative; all axes if absent", optional=True)
+    resized = Output(T_IMAGE, "the resized data")
 
     def infer(self, data: Value, target: Value, axes: Value | None = None) -> PartialShape:
         return self.shape(data, target, axes)
@@ -261,26 +259,25 @@ class Interpolate11(Resize):
 
 @op("Interpolate-1")
 class Interpolate1(InterpolateBase):
-    """Resize ``data`` along axes to ``target`` lengths.
+    """Resize ``data`` along ``axes`` to the lengths ``target``.
 
-    OpenVINO implements no mode area, and a mode linear_onnx that the page does not have: as linear, but for rounding
-    where more than four axes are resized. For mode area, here, each element is the mean of an equal part of the data.
-    Axes that are not resized keep their length, whatever the pads, which shift the data.
-    Integers, which the page does not have, are rounded, as in OpenVINO's plugin; its reference for this
-    version is not part of it.
+    OpenVINO does not implement mode area; here, each element is the mean of an equal part of the data. OpenVINO has a
+    mode linear_onnx that the specification lacks: the same as linear, except for rounding of data of rank 5 or more.
+    Axes that are not resized keep their length whatever the pads, which shift the data. Integers, which the specification
+    does not allow, are rounded, as in OpenVINO's plugin; its reference does not include this version.
     """
 
     data = Input(T, "tensor to resize")
-    target = Input(T_INDEX, "1-D; the length of each of the axes")
-    resized = Output(T, "the data with other lengths along the axes")
+    target = Input(T_INDEX, "new lengths of the axes, 1-D, in the order of the axes of data")
+    resized = Output(T, "the resized data")
 
-    axes: tuple[int, ...] = attr(
-        ge=0, doc="axes to resize; the target has their lengths in the order of the data"
-    )
+    axes: tuple[int, ...] = attr(ge=0, doc="axes to resize")
     mode: Literal["nearest", "linear", "linear_onnx", "cubic", "area"] = attr(
-        doc="how to compute elements between those there are; area: as the mean of what becomes one"
+        doc="interpolation; area: the mean of the elements that an output element covers"
     )
-    align_corners: bool = attr(True, doc="whether the outermost elements stay so; not for mode area")
+    align_corners: bool = attr(
+        True, doc="whether to map the outermost elements onto each other; ignored in mode area"
+    )
 
     def infer(self, data: Value, target: Value) -> PartialShape:
         check_vector(target, "target")
@@ -299,8 +296,8 @@ class Interpolate1(InterpolateBase):
             check_source(Dimension.of(data.shape[axis] + sum(pads[axis])), length, axis)
         return data.shape.replace(dict(zip(where, new, strict=False)))
 
-    def how(self, rank: int) -> Filter:
-        """Return the equivalent settings of later versions."""
+    def filter(self, rank: int) -> Filter:
+        """Return the interpolation filter for data of ``rank``, with the equivalent settings of later versions."""
         mode = self.mode
         if mode == "linear" and rank < 5:
             mode = "linear_onnx"
@@ -316,7 +313,7 @@ class Interpolate1(InterpolateBase):
         shape = self.infer(Value.constant(data), Value.constant(target)).static
         if 0 in shape:
             return np.zeros(shape, data.dtype)
-        x = self.padded(data)
+        x = self.pad(data)
         plan = [
             Axis(
                 axis,
@@ -326,20 +323,20 @@ class Interpolate1(InterpolateBase):
             )
             for axis in self.axes
         ]
-        return resample(x, plan, self.how(data.ndim))[tuple(map(slice, shape))]
+        return resample(x, plan, self.filter(data.ndim))[tuple(map(slice, shape))]
 
 
-# Grid sampling: images sampled at given points.
+# GridSample: images sampled at given points.
 
 T_GRID = Element("T1", FLOATS, "any floating-point type")
-# Samples per chunk, so that they stay in the cache. Positions further away, and NaN, are clamped to:
-# f64 has no fractions beyond it.
+# The number of samples per chunk, which stay in the cache.
 BLOCK = 1 << 16
+# Positions beyond this, and NaN, are clamped to it; f64 has no fractions there.
 MOST = 2.0**52
 
 
 class _Places(NamedTuple):
-    """Indices of pixels along an axis, and a mask of those that read zero."""
+    """Indices of pixels along an axis, and a mask of the positions outside, which read zero."""
 
     pixels: Array
     outside: Array | None
@@ -347,25 +344,25 @@ class _Places(NamedTuple):
 
 @op("GridSample-9")
 class GridSample(Op):
-    """Sample ``data`` at the points of ``grid``, whose coordinates go from -1 to 1 over the image."""
+    """Sample ``data`` at the points of ``grid``, whose coordinates span the image from -1 to 1."""
 
     decisions = (
         "nearest takes, of two pixels equally near, the one with the even number, as in OpenVINO; the page does not say",
     )
 
     data = Input(T_PLAIN, "[N, C, H, W]")
-    grid = Input(T_GRID, "[N, rows, columns, 2]; for each sample, where it is: horizontally, then vertically")
+    grid = Input(T_GRID, "[N, rows, columns, 2]: the coordinates x and y of each sample")
     samples = Output(T_PLAIN, "[N, C, rows, columns]")
 
     align_corners: bool = attr(
-        False, doc="whether -1 and 1 are the centres of the outermost pixels, not their edges"
+        False, doc="whether -1 and 1 are the centres of the outermost pixels, instead of their edges"
     )
     mode: Literal["bilinear", "bicubic", "nearest"] = attr(
         "bilinear",
-        doc="how to compute samples between pixels: from 2 x 2 or 4 x 4 of them, or as the nearest",
+        doc="interpolation from 2 x 2 pixels, from 4 x 4 pixels, or from the nearest pixel",
     )
     padding_mode: Literal["zeros", "border", "reflection"] = attr(
-        "zeros", doc="the values outside the image: zeros, its outermost pixels, or its mirror images"
+        "zeros", doc="values outside the image: zeros, the outermost pixels, or mirror images"
     )
 
     def infer(self, data: Value, grid: Value) -> PartialShape:
@@ -395,22 +392,22 @@ class GridSample(Op):
             return samples
         double = np.dtype(np.float64) in (data.dtype, grid.dtype)
         points = grid.astype(np.float64 if double else np.float32, copy=False)
-        some = max(1, BLOCK * len(samples) // samples.size)
-        for first in range(0, len(samples), some):
-            block = slice(first, first + some)
+        step = max(1, BLOCK * len(samples) // samples.size)
+        for first in range(0, len(samples), step):
+            block = slice(first, first + step)
             samples[block] = self._sample(data[block], points[block])
         return samples
 
     def _sample(self, images: Array, points: Array) -> Array:
-        """Sample images at ``[N, rows, columns, 2]``: ``[N, C, rows, columns]``."""
+        """Sample images at ``points[N, rows, columns, 2]``; return ``[N, C, rows, columns]``."""
         count, channels, height, width = images.shape
         where = points.reshape(count, 1, -1, 2)
-        y, x = self._place(where[..., 1], height), self._place(where[..., 0], width)
+        y, x = self._to_pixels(where[..., 1], height), self._to_pixels(where[..., 0], width)
         samples: Array = getattr(self, f"_{self.mode}")(images, y, x)
         return samples.reshape(count, channels, *points.shape[1:3])
 
-    def _place(self, coordinates: Array, length: int) -> Array:
-        """Convert coordinates to pixels, whose centres are integers."""
+    def _to_pixels(self, coordinates: Array, length: int) -> Array:
+        """Convert coordinates to units of pixels, in which the centres of pixels are integers."""
         if self.align_corners:
             return (coordinates + 1) * (length - 1) / 2
         return ((coordinates + 1) * length - 1) / 2
@@ -431,7 +428,7 @@ class GridSample(Op):
         return np.asarray(dy * corners[1] + (1 - dy) * corners[0])
 
     def _bicubic(self, images: Array, y: Array, x: Array) -> Array:
-        """Interpolate with a single rounding, as OpenVINO's plugin; its reference rounds each partial sum."""
+        """Interpolate with a single rounding, as OpenVINO's plugin does; its reference rounds each partial sum."""
         top, left = np.floor(y), np.floor(x)
         down, across = cubic_weights(y - top, -0.75), cubic_weights(x - left, -0.75)
         columns = [self._along(left, images.shape[3], step) for step in range(-1, 3)]
@@ -444,7 +441,7 @@ class GridSample(Op):
         return total
 
     def _along(self, positions: Array, length: int, step: int = 0) -> _Places:
-        """Return the pixels at integer positions along an axis, shifted by a step."""
+        """Return the indices of pixels at integer positions along an axis, shifted by ``step``."""
         bounded = np.minimum(np.fmax(positions, -MOST), MOST)
         index = (bounded + step).astype(np.int64)
         inside = self._inside(index, length)
@@ -462,13 +459,13 @@ class GridSample(Op):
         return index.clip(0, length - 1)
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs: two for each neighbour of a sample and each of its factors."""
+        """Return the FLOPs of interpolation; bicubic samples have four times the neighbours of bilinear ones."""
         return {"nearest": 0, "bilinear": BILINEAR, "bicubic": 4 * BILINEAR}[self.mode] * operands.result
 
 
 def _pixels(images: Array, rows: _Places, columns: _Places) -> Array:
-    """Return the pixels of ``images[N, C, Y, X]`` at places ``[N, 1, points]``: ``[N, C, points]``."""
-    if len(images) == 1:  # needs no indices for each channel
+    """Gather the pixels of ``images[N, C, Y, X]`` at indices ``[N, 1, points]``; return ``[N, C, points]``."""
+    if len(images) == 1:  # then all channels share the indices
         pixels: Array = images[0][:, rows.pixels[0, 0], columns.pixels[0, 0]][None]
     else:
         count, channels, height, width = images.shape
@@ -481,14 +478,14 @@ def _pixels(images: Array, rows: _Places, columns: _Places) -> Array:
 
 # Colour conversion between RGB and YUV formats: NV12 and I420.
 #
-# NV12 interleaves U and V in one plane, I420 has a plane for each. In a single tensor, the planes are stacked
-# to one and a half times the height of the image.
+# NV12 interleaves U and V in one plane; I420 has a plane for each. In a single tensor, the planes are stacked along
+# the height, which is one and a half times that of the image.
 
 T_COLOR = Element("T", (E.u8, E.f32, E.f16, E.bf16, E.f64), "u8 or any floating-point type")
 
 
 def image_dims(value: Value, name: str, channels: int) -> PartialShape:
-    """Return the shape of an image, ``[N, H, W, channels]``."""
+    """Return the shape of an input, after checking that it is ``[N, H, W, channels]``."""
     shape = value.shape
     if shape.rank is None:
         shape = PartialShape.dynamic(4)
@@ -500,7 +497,7 @@ def image_dims(value: Value, name: str, channels: int) -> PartialShape:
 
 
 def common(lengths: Mapping[str, Dimension], what: str) -> Dimension:
-    """Return the common length of several planes."""
+    """Return the common length of all planes; raise if they differ. ``what`` names the length in messages."""
     merged: Dimension | None = Dimension()
     for length in lengths.values():
         merged = merged and merged.merge(length)
@@ -514,7 +511,7 @@ def common(lengths: Mapping[str, Dimension], what: str) -> Dimension:
 
 
 def even(length: Dimension, what: str, shape: PartialShape) -> Dimension:
-    """Restrict a length to even numbers."""
+    """Restrict a length to even values; raise if it is odd. ``what`` names the length in messages."""
     if (halved := multiples(length, 2)) is None:
         raise InferenceError(
             f"the {what} must be even, found {length} in {shape}", clause=f"the {what} is even"
@@ -523,18 +520,18 @@ def even(length: Dimension, what: str, shape: PartialShape) -> Dimension:
 
 
 def clamp_colors(x: Array, dtype: DType) -> Array:
-    """Clamp colours to 0..255, rounding integers half up."""
+    """Clamp colours to [0, 255]; for integer dtypes, round halves up."""
     limited = x.clip(0, 255)
     return (np.floor(limited + np.float32(0.5)) if dtype.kind == "u" else limited).astype(dtype)
 
 
 def precise(x: Array) -> Array:
-    """Convert to the precision of computation."""
+    """Convert to the dtype to compute in: f64 for f64, else f32."""
     return x.astype(np.float64 if x.dtype == np.float64 else np.float32, copy=False)
 
 
 class YUVToRGB(Op):
-    """Base of conversions to three channels."""
+    """Base of conversions from YUV planes to three channels."""
 
     flops_per_element = 4
 
@@ -543,7 +540,7 @@ class YUVToRGB(Op):
     blue_first: ClassVar[bool] = False
 
     def whole(self, value: Value) -> PartialShape:
-        """Return the shape of the image if one tensor has all planes."""
+        """Return the shape of the image if one tensor holds all planes."""
         image = image_dims(value, "y", 1)
         batch, height, width, _ = image
         if height.is_static and height.min % 3:
@@ -558,7 +555,7 @@ class YUVToRGB(Op):
         return PartialShape([batch, rows, even(width, "width", image), Dimension(3)])
 
     def split(self, y: PartialShape, **halves: PartialShape) -> PartialShape:
-        """Return the shape of the image if planes are separate."""
+        """Return the shape of the image if the planes are separate; ``halves`` are those of half the size."""
         batch = common({"y": y[0]} | {name: half[0] for name, half in halves.items()}, "batch size")
         height, width = (
             common(
@@ -571,7 +568,7 @@ class YUVToRGB(Op):
         return PartialShape([batch, height, width, Dimension(3)])
 
     def paint(self, y: Array, u: Array, v: Array) -> Array:
-        """Return the pixels from planes ``[N, H, W]`` and half-sized U and V."""
+        """Return the pixels ``[N, H, W, 3]`` of a plane ``y[N, H, W]`` and half-sized planes ``u`` and ``v``."""
         u, v = (precise(plane).repeat(2, 1).repeat(2, 2) - 128 for plane in (u, v))
         light = (precise(y) - 16) * light_type(y)(1.164)
         factor = light_type(y)
@@ -583,16 +580,16 @@ class YUVToRGB(Op):
 
 
 def light_type(x: Array) -> type[Float]:
-    """Return the NumPy scalar type of the factors."""
+    """Return the NumPy scalar type of conversion factors, which is that of `precise`."""
     scalar: type[Float] = precise(x[:0]).dtype.type
     return scalar
 
 
 class NV12ToRGBBase(YUVToRGB):
-    """Conversions from NV12."""
+    """Base of conversions from NV12."""
 
     y = Input(T_COLOR, "[N, H, W, 1], or [N, H * 3 / 2, W, 1] with all planes")
-    uv = Input(T_COLOR, "[N, H / 2, W / 2, 2]; absent where the other input has all planes", optional=True)
+    uv = Input(T_COLOR, "[N, H / 2, W / 2, 2]; absent if y holds all planes", optional=True)
 
     def infer(self, y: Value, uv: Value | None = None) -> PartialShape:
         if uv is None:
@@ -607,11 +604,11 @@ class NV12ToRGBBase(YUVToRGB):
 
 
 class I420ToRGBBase(YUVToRGB):
-    """Conversions from I420."""
+    """Base of conversions from I420."""
 
     y = Input(T_COLOR, "[N, H, W, 1], or [N, H * 3 / 2, W, 1] with all planes")
-    u = Input(T_COLOR, "[N, H / 2, W / 2, 1]; absent where the first input has all planes", optional=True)
-    v = Input(T_COLOR, "[N, H / 2, W / 2, 1]; absent where the first input has all planes", optional=True)
+    u = Input(T_COLOR, "[N, H / 2, W / 2, 1]; absent if y holds all planes", optional=True)
+    v = Input(T_COLOR, "[N, H / 2, W / 2, 1]; absent if y holds all planes", optional=True)
 
     def infer(self, y: Value, u: Value | None = None, v: Value | None = None) -> PartialShape:
         if u is None:
@@ -657,7 +654,7 @@ class I420toBGR(I420ToRGBBase):
 
 
 class RGBToNV12Base(Op):
-    """Base of conversions to NV12. U and V are means over four pixels, each rounded first."""
+    """Base of conversions to NV12. U and V are means of the rounded values of four pixels."""
 
     flops_per_element = 0
     flops_per_input = {"pixels": 3}
@@ -665,11 +662,11 @@ class RGBToNV12Base(Op):
     pixels = Input(T_COLOR, "[N, H, W, 3]")
     planes = Output(
         T_COLOR,
-        "all planes, [N, H * 3 / 2, W, 1]; or Y, [N, H, W, 1], and UV, [N, H / 2, W / 2, 2]",
+        "one tensor [N, H * 3 / 2, W, 1]; or Y [N, H, W, 1] and UV [N, H / 2, W / 2, 2]",
         variadic=True,
     )
 
-    single_plane: bool = attr(True, doc="whether all planes come in one tensor; else in two")
+    single_plane: bool = attr(True, doc="whether to return one tensor with all planes, instead of Y and UV")
 
     blue_first: ClassVar[bool] = False
 
@@ -696,8 +693,8 @@ class RGBToNV12Base(Op):
         y = mix(0.257, 0.504, 0.098, 16)
         uv = np.stack([mix(-0.148, -0.291, 0.439, 128), mix(0.439, -0.368, -0.071, 128)], -1)
         n, height, width = y.shape
-        fours = precise(uv).reshape(n, height // 2, 2, width // 2, 2, 2)
-        means = clamp_colors(fours.sum((2, 4), dtype=fours.dtype) / 4, pixels.dtype)
+        blocks = precise(uv).reshape(n, height // 2, 2, width // 2, 2, 2)
+        means = clamp_colors(blocks.sum((2, 4), dtype=blocks.dtype) / 4, pixels.dtype)
         if self.single_plane:
             return (np.concatenate([y, means.reshape(n, height // 2, width)], 1)[..., None],)
         return y[..., None], means
@@ -705,11 +702,11 @@ class RGBToNV12Base(Op):
 
 @op("RGBtoNV12-17", spec="image/rgb-to-nv12-17")
 class RGBtoNV12(RGBToNV12Base):
-    """Convert ``pixels`` of red, green and blue to planes."""
+    """Convert ``pixels`` of red, green and blue to planes Y and UV."""
 
 
 @op("BGRtoNV12-17", spec="image/bgr-to-nv12-17")
 class BGRtoNV12(RGBToNV12Base):
-    """Convert ``pixels`` of blue, green and red to planes."""
+    """Convert ``pixels`` of blue, green and red to planes Y and UV."""
 
     blue_first = True

@@ -1,4 +1,4 @@
-"""The infrastructure of a model: parameters, constants, results, loops and variables."""
+"""The infrastructure of a model: parameters, constants, results, variables and loops."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class Parameter(Op):
 
     flops_per_element = 0
 
-    output = Output("element_type", "what the caller gives")
+    output = Output("element_type", "the argument of the caller")
 
     element_type: ElementType = attr(doc="element type of the input")
-    shape: PartialShape = attr(doc="shape of the input; -1 or ? where any length goes, 1..8 within bounds")
+    shape: PartialShape = attr(doc="shape of the input; -1 or ? for any length, 1..8 for a bounded one")
 
     pure = False
 
@@ -86,7 +86,7 @@ class Constant(Op):
     shape: PartialShape = attr(doc="shape of the tensor")
     offset: int = attr(ge=0, doc="first byte in the .bin")
     size: int = attr(ge=0, doc="number of bytes in the .bin")
-    value: Any = blob_field(doc="the array, or packed numbers; a view of the .bin")
+    value: Any = blob_field(doc="the array, packed for sub-byte types; a view of the .bin")
 
     def infer(self) -> PartialShape:
         return self.shape
@@ -95,7 +95,7 @@ class Constant(Op):
         return self.value.unpack() if isinstance(self.value, Packed) else self.value
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
-        """Return the type, and the contents if cheap: a view, or few enough to unpack now."""
+        """Return the type, and the contents unless they are packed and large."""
         large = isinstance(self.value, Packed) and self.value.size > MAX_PROPAGATED
         return (Value(TensorType(self.element_type, self.shape), None if large else self.evaluate()),)
 
@@ -107,7 +107,7 @@ class Result(Op):
     bounded = True
     flops_per_element = 0
 
-    input = Input(T_ANY, "what the caller receives")
+    input = Input(T_ANY, "the tensor to return to the caller")
     output = Output(T_ANY, "the same tensor")
 
     symbolic = True
@@ -122,7 +122,7 @@ class Result(Op):
 # Variables, which keep tensors between runs: ReadValue and Assign.
 
 Variables: TypeAlias = MutableMapping[str, Held]
-"""The values of a request's variables; unset ones are absent."""
+"""The values of a request's variables by id, without those that are not set."""
 
 
 class _Stateful(Op):
@@ -134,7 +134,7 @@ class _Stateful(Op):
 
 
 class _ReadValueBase(_Stateful):
-    output = Output(T_ANY, "what the variable holds")
+    output = Output(T_ANY, "the value of the variable")
 
     def _read_value(self, variables: Variables, first: Array | None) -> Array:
         if (current := variables.get(self.variable_id)) is not None:
@@ -152,15 +152,15 @@ class _ReadValueBase(_Stateful):
 
     @property
     def declared(self) -> TensorType | None:
-        """The type of the variable, if the layer declares it."""
+        """The type of the variable that the layer declares, or ``None``."""
         return None
 
 
 @op("ReadValue-3")
 class ReadValue3(_ReadValueBase):
-    """The value of a variable; ``initial_value`` if it is not set."""
+    """The value of a variable, or ``initial_value`` if the variable is not set."""
 
-    initial_value = Input(T_ANY, "what it holds at first")
+    initial_value = Input(T_ANY, "the initial value of the variable")
 
     def infer(self, initial_value: Value) -> PartialShape:
         return initial_value.shape
@@ -171,12 +171,12 @@ class ReadValue3(_ReadValueBase):
 
 @op("ReadValue-6")
 class ReadValue(_ReadValueBase):
-    """The value of a variable; ``initial_value``, or zeros, if it is not set.
+    """The value of a variable, or ``initial_value`` or zeros if the variable is not set.
 
-    Without an initial value, lengths that ``variable_shape`` leaves open are 0 at first, as in OpenVINO.
+    Without an initial value, dynamic lengths of ``variable_shape`` are initially 0, as in OpenVINO.
     """
 
-    initial_value = Input(T_ANY, "what it holds at first; zeros if absent", optional=True)
+    initial_value = Input(T_ANY, "the initial value of the variable; zeros if absent", optional=True)
 
     variable_type: ElementType = attr(ElementType.dynamic, doc="the element type of the variable")
     variable_shape: PartialShape = attr(PartialShape.dynamic(), doc="the shape of the variable")
@@ -194,7 +194,7 @@ class ReadValue(_ReadValueBase):
 
     @property
     def declared(self) -> TensorType:
-        """The declared type."""
+        """The type that the attributes declare."""
         return TensorType(self.variable_type, self.variable_shape)
 
     def evaluate(self, initial_value: Array | None = None, *, variables: Variables) -> Array:
@@ -202,7 +202,7 @@ class ReadValue(_ReadValueBase):
 
 
 class _AssignBase(_Stateful):
-    new_value = Input(T_ANY, "what the variable holds from now on")
+    new_value = Input(T_ANY, "the new value of the variable")
     output = Output(T_ANY, "the same tensor")
 
     has_side_effects = True
@@ -225,31 +225,31 @@ class Assign(_AssignBase):
     """Assign ``new_value`` to a variable, for the next run to read."""
 
 
-# Run the body of a loop: slice its inputs, and concatenate its outputs.
+# Execution of loop bodies: slicing of inputs, and concatenation of outputs.
 
 
 @dataclass(slots=True)
 class Iterations:
-    """The state of a running loop: its inputs, the last results, and the parts of concatenated outputs.
+    """The state of a running loop: its inputs, the latest results, and the slices of concatenated outputs.
 
-    A Parameter keeps its element type, and values of back edges are converted to it. The page does not
-    specify this; OpenVINO's reference keeps the type of the value, and fails in binary operations; the CPU
-    plugin converts to the nearest number.
+    A Parameter keeps its element type, and values of back edges are converted to it. The specification does not say;
+    OpenVINO's reference keeps the type of the value, and fails in binary operations; its CPU plugin converts to the
+    nearest number.
     """
 
     body: Body
     every: Sequence[Array]
     visit: Visit
     elements: Mapping[int, ElementType] = field(default_factory=dict)
-    """Element types of Parameters that convert what they receive; others have that of what they receive at first."""
+    """Element types of Parameters that convert their values; other Parameters keep the type of their first value."""
     feeds: dict[int, Array] = field(default_factory=dict)
     results: Mapping[int, Array] = field(default_factory=dict)
     parts: dict[BodyOutput, list[Array]] = field(default_factory=dict)
     done: int = 0
     limits: Limits = field(default_factory=current)
     trips: Trips = field(default_factory=current_trips)
-    kept: int = 0
-    """Bytes of the parts so far."""
+    nbytes: int = 0
+    """The total size of ``parts`` in bytes."""
 
     def __post_init__(self) -> None:
         feeds = feeds_of(self.body, self.every)
@@ -257,7 +257,7 @@ class Iterations:
         self.parts = {o: [] for o in self.body.outputs if o.cut}
 
     def run_once(self) -> None:
-        """Run one iteration; its results feed the next one through the back edges."""
+        """Run one iteration, and feed its results to the next one through the back edges."""
         deadline.check()
         self.trips.add(self.limits)
         for entry in self.body.inputs:
@@ -269,8 +269,8 @@ class Iterations:
         self.results = self.visit(self.body, self.feeds)
         for output, parts in self.parts.items():
             parts.append(self.results[output.result])
-            self.kept += parts[-1].nbytes
-        self.limits.check("memory", self.kept)
+            self.nbytes += parts[-1].nbytes
+        self.limits.check("memory", self.nbytes)
         self.feeds |= {edge.parameter: self._back(edge) for edge in self.body.back_edges}
         self.done += 1
 
@@ -279,7 +279,7 @@ class Iterations:
         return x if element is None else convert_rounded(x, element)
 
     def _back(self, edge: BackEdge) -> Array:
-        """Return the value of a back edge, converted to the initial element type of its Parameter."""
+        """Return the value of a back edge, converted to the element type of its Parameter."""
         result, before = self.results[edge.result], self.feeds.get(edge.parameter)
         if before is None or result.dtype == before.dtype:
             return result
@@ -292,10 +292,10 @@ class Iterations:
         return np.full((1,) * (rank or 0), self.done, type)
 
     def outputs(self, empty: Mapping[int, TensorType]) -> tuple[Array, ...]:
-        """Return each output of the layer after the last iteration.
+        """Return the outputs of the layer after the last iteration.
 
         Args:
-            empty: types of the Results, for concatenated outputs without iterations.
+            empty: the types of Results by id, for the outputs of a loop without iterations.
         """
         outputs = {o.port: self._output(o, empty) for o in self.body.outputs}
         return tuple(outputs[port] for port in sorted(outputs))
@@ -307,7 +307,7 @@ class Iterations:
             return self.results[output.result]
         for edge in self.body.back_edges:
             if edge.result == output.result and edge.parameter in self.feeds:
-                return _of_type(self.feeds[edge.parameter], empty.get(output.result))
+                return _as_result(self.feeds[edge.parameter], empty.get(output.result))
         raise ExecutionError(
             f"the loop ran no iteration, so output {output.port}, counted from 0, has no value: it is what the last "
             f"iteration gives",
@@ -315,8 +315,8 @@ class Iterations:
         )
 
 
-def _of_type(first: Array, type: TensorType | None) -> Array:
-    """Return the initial value of a loop without iterations in the element type of the Result."""
+def _as_result(first: Array, type: TensorType | None) -> Array:
+    """Convert the initial value of a loop without iterations to the element type of the Result, if known."""
     if type is None or type.element is ElementType.dynamic:
         return first
     return convert_rounded(first, type.element)
@@ -354,7 +354,7 @@ def _concatenate(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> A
     return np.concatenate(parts[::-1] if cut.stride < 0 else parts, axis=axis)
 
 
-# Loops, which repeat a body: Loop and TensorIterator.
+# The loops TensorIterator and Loop.
 
 T_TRIPS = Element("T_TRIPS", SIGNED[:2], "i64 or i32")
 
@@ -365,18 +365,18 @@ _GOING = "the execution condition that the body gives"
 
 
 class _LoopBase(Op):
-    """Base of both loops."""
+    """Base of TensorIterator and Loop."""
 
-    pure = False  # depends on its inputs only, but may be far larger
+    pure = False  # the outputs depend on the inputs only, but may be far larger
 
-    body: Body = body_field(doc="the graph that runs in each iteration, and how it is tied to the ports")
+    body: Body = body_field(doc="the graph that runs in each iteration, and the map of its ports")
 
     @property
     def _outputs(self) -> int:
         return max((o.port for o in self.body.outputs), default=-1) + 1
 
     def _result_types(self) -> dict[int, TensorType]:
-        """Return the declared types of Results, for outputs without iterations."""
+        """Return the declared types of Results by id, for loops without iterations."""
         graph = self.body.graph
         ports = self.body.results.items()
         declared = {r: graph[p.layer].outputs[p.number].type for r, p in ports}
@@ -387,8 +387,12 @@ class _LoopBase(Op):
 class TensorIterator(_LoopBase):
     """Run the body once for each slice of the sliced inputs, in order."""
 
-    values = Input(T_OUTER, "what the body reads: whole, in parts, or at first", variadic=True)
-    results = Output(T_OUTER, "what the body gives: at last, or of all iterations joined", variadic=True)
+    values = Input(T_OUTER, "inputs of the body: whole, sliced, or initial values", variadic=True)
+    results = Output(
+        T_OUTER,
+        "results of the body: of the last iteration, or of all iterations concatenated",
+        variadic=True,
+    )
 
     def infer(self, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
         check_ties(self.body)
@@ -404,13 +408,13 @@ class TensorIterator(_LoopBase):
         return iterations.outputs(self._result_types())
 
     def _elements(self) -> dict[int, ElementType]:
-        """Return the declared element types of Parameters: the body keeps them, as in OpenVINO."""
+        """Return the declared element types of Parameters by id; values are converted to them, as in OpenVINO."""
         ops = {number: layer.op for number, layer in self.body.parameters.items()}
         declared = {number: vars(op)["element_type"] for number, op in ops.items() if op is not None}
         return {number: element for number, element in declared.items() if element.is_static()}
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of the body, once for each slice."""
+        """Return the FLOPs of the body, times the number of slices."""
         return operands.bodies[0] * self._parts(operands)
 
     def _parts(self, operands: Operands) -> Count:
@@ -420,18 +424,22 @@ class TensorIterator(_LoopBase):
             for entry in self.body.inputs
             if entry.cut
         ]
-        found = [count for count in counts if count is not None]
-        return found[0] if found else operands.unknown("parts") if counts else 1
+        static = [count for count in counts if count is not None]
+        return static[0] if static else operands.unknown("parts") if counts else 1
 
 
 @op("Loop-5")
 class Loop(_LoopBase):
-    """Run the body while its condition holds, and at most ``trip_count`` times."""
+    """Run the body while its condition is true, at most ``trip_count`` times."""
 
-    trip_count = Input(T_TRIPS, "the most iterations, one number; a negative one means any number")
+    trip_count = Input(T_TRIPS, "maximum number of iterations, one number; negative means unlimited")
     condition = Input(T_BOOLEAN, "whether to run the first iteration, one boolean")
-    values = Input(T_OUTER, "what the body reads: whole, in parts, or at first", variadic=True)
-    results = Output(T_OUTER, "what the body gives: at last, or of all iterations joined", variadic=True)
+    values = Input(T_OUTER, "inputs of the body: whole, sliced, or initial values", variadic=True)
+    results = Output(
+        T_OUTER,
+        "results of the body: of the last iteration, or of all iterations concatenated",
+        variadic=True,
+    )
 
     def infer(
         self, trip_count: Value, condition: Value, *values: Value, visit: Visit
@@ -451,7 +459,7 @@ class Loop(_LoopBase):
         return iterated(self.body, results, trips, self._outputs)
 
     def _trips(self, trip_count: Value, condition: Value, results: Mapping[int, Value]) -> Dimension:
-        """Return the number of iterations, or bounds of it."""
+        """Return the number of iterations, which may be dynamic."""
         most = trip_count.ints()
         start = condition.known()
         if start is not None and not start.item():
@@ -475,7 +483,7 @@ class Loop(_LoopBase):
         return iterations.outputs(self._result_types())
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of the body for the most iterations."""
+        """Return the FLOPs of the body, times the maximum number of iterations."""
         most = operands.content(0)
         trips = operands.unknown("trips") if most is None or int(most.flat[0]) < 0 else int(most.flat[0])
         return operands.bodies[0] * trips

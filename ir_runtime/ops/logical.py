@@ -10,7 +10,7 @@ from .elementwise import Binary, Unary
 
 
 class Logical(Binary):
-    """A function of two booleans."""
+    """Base of elementwise logic on two operands."""
 
     a = Input(T_BOOLEAN, "first operand")
     b = Input(T_BOOLEAN, "second operand")
@@ -19,7 +19,7 @@ class Logical(Binary):
 
 @op("LogicalAnd-1")
 class LogicalAnd(Logical):
-    """Whether both ``a`` and ``b`` hold."""
+    """Whether both ``a`` and ``b`` are true."""
 
     ufunc = np.logical_and
 
@@ -29,7 +29,7 @@ class LogicalAnd(Logical):
 
 @op("LogicalOr-1")
 class LogicalOr(Logical):
-    """Whether ``a`` or ``b`` holds, or both."""
+    """Whether ``a`` or ``b`` is true, or both are."""
 
     ufunc = np.logical_or
 
@@ -37,10 +37,10 @@ class LogicalOr(Logical):
         return maximum(x, y)
 
 
-# OpenVINO writes it as opset2, and reads it as opset1, too.
+# OpenVINO writes this operation as opset2, and reads it as opset1, too.
 @op("LogicalXor-1")
 class LogicalXor(Logical):
-    """Whether either ``a`` or ``b`` holds, but not both."""
+    """Whether exactly one of ``a`` and ``b`` is true."""
 
     ufunc = np.logical_xor
 
@@ -50,15 +50,15 @@ class LogicalXor(Logical):
 
 @op("Xor-1", spec="logical/logical-xor-1", until=1)
 class Xor(LogicalXor):
-    """Whether either ``a`` or ``b`` holds, but not both: an older name of LogicalXor."""
+    """Whether exactly one of ``a`` and ``b`` is true; an older name of LogicalXor."""
 
 
 @op("LogicalNot-1")
 class LogicalNot(Unary):
-    """Whether ``data`` does not hold."""
+    """Whether ``data`` is false."""
 
     data = Input(T_BOOLEAN, "booleans")
-    output = Output(T_BOOLEAN, "their opposites")
+    output = Output(T_BOOLEAN, "the negated elements")
 
     ufunc = np.logical_not
 

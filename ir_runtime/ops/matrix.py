@@ -1,4 +1,4 @@
-"""Matrix operations: products, Einsum, inverses."""
+"""Matrix operations: products, Einsum and inverses."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ._define.operation import T_FLOAT, T_INDEX_64, Input, Op, Output, T, attr, 
 from ._lengths import broadcast_dims, broadcast_shapes, check_vector, listed
 from .kernels.matmul import accumulator_dtype, from_accumulator, matmul
 
-# Matrix products (MatMul), also of batches.
+# Matrix products (MatMul), including batches.
 
 _BATCHES = ("batches of a", "batches of b")
 
 
 @op("MatMul-1", spec="matrix/matmul-1")
 class MatMul(Op):
-    """Multiply the matrices in the last two axes of ``a`` and ``b``; leading axes are batches.
+    """Multiply the matrices in the last two axes of ``a`` and ``b``; leading axes are batch axes.
 
-    A 1-D ``a`` is a row, a 1-D ``b`` a column, and neither leaves an axis in the output. Integers
-    wrap around, as in OpenVINO's reference; its plugin saturates them.
+    A 1-D ``a`` is a row and a 1-D ``b`` a column, whose axis is removed from the output. Integers wrap around, as in
+    OpenVINO's reference; its plugin saturates them.
     """
 
     decisions = (
@@ -40,12 +40,12 @@ class MatMul(Op):
     bounded = True
     flops_per_element = 0
 
-    a = Input(T, "matrices of the left side, rank 1 or more")
-    b = Input(T, "matrices of the right side, rank 1 or more; batches broadcast")
+    a = Input(T, "left matrices, of rank 1 or more")
+    b = Input(T, "right matrices, of rank 1 or more; batch axes broadcast")
     product = Output(T, "the products, with the broadcast batch axes")
 
-    transpose_a: bool = attr(False, doc="swap the last two axes of a, unless it is 1-D")
-    transpose_b: bool = attr(False, doc="swap the last two axes of b, unless it is 1-D")
+    transpose_a: bool = attr(False, doc="whether to swap the last two axes of a, unless it is 1-D")
+    transpose_b: bool = attr(False, doc="whether to swap the last two axes of b, unless it is 1-D")
 
     def infer(self, a: Value, b: Value) -> PartialShape:
         for name, shape in (("a", a.shape), ("b", b.shape)):
@@ -62,14 +62,14 @@ class MatMul(Op):
             raise InferenceError(
                 f"a {_describe(a.shape, self.transpose_a)} has {columns} columns, "
                 f"b {_describe(b.shape, self.transpose_b)} has {rows} rows; both must be equal",
-                hint=self._way_out(left, right),
+                hint=self._hint(left, right),
                 clause="the columns of a are as many as the rows of b",
             )
         batch = broadcast_shapes(PartialShape(left[:-2]), PartialShape(right[:-2]), names=_BATCHES)
         return PartialShape([*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else [])])
 
-    def _way_out(self, left: list[Dimension], right: list[Dimension]) -> str:
-        """Return the attribute whose negation would make the shapes match."""
+    def _hint(self, left: list[Dimension], right: list[Dimension]) -> str:
+        """Return a hint about the attribute whose negation would make the shapes match; empty if there is none."""
         if len(right) > 1 and left[-1].compatible(right[-1]):
             return f"with transpose_b {'false' if self.transpose_b else 'true'} they would fit"
         if len(left) > 1 and left[-2].compatible(right[-2] if len(right) > 1 else right[0]):
@@ -85,7 +85,7 @@ class MatMul(Op):
         return matmul(left, right)
 
     def macs(self, operands: Operands) -> Count:
-        """Return one MAC for each element of the product and each column of a."""
+        """Return one MAC for each pair of an element of the product and a column of ``a``."""
         a = operands.inputs[0]
         return operands.result * (a[-2] if self.transpose_a and len(a) > 1 else a[-1])
 
@@ -106,11 +106,11 @@ def _describe(shape: PartialShape, transpose: bool) -> str:
 ELLIPSIS = "..."
 
 _SEARCHED = 24
-"""The most operands for which NumPy optimizes the order, in cubic time."""
+"""The maximum number of operands for which NumPy optimizes the order, which takes cubic time."""
 
 
 class Equation(NamedTuple):
-    """Labels of the axes of each operand and of the output; an ellipsis is a label."""
+    """The labels of the axes of each operand and of the output; an ellipsis counts as a label."""
 
     operands: tuple[tuple[str, ...], ...]
     output: tuple[str, ...]
@@ -118,10 +118,10 @@ class Equation(NamedTuple):
 
 @op("Einsum-7")
 class Einsum(Op):
-    """Multiply ``operands`` with labelled axes, and sum over the labels missing from the output.
+    """Multiply ``operands`` with labelled axes, and sum over the labels that the output lacks.
 
-    OpenVINO refuses blanks and, in implicit mode, keeps labels that one operand repeats; the page
-    allows the former and drops the latter, as NumPy does.
+    As in NumPy, the equation may contain spaces, and in implicit mode a label that one operand repeats is dropped; so
+    the specification says. OpenVINO refuses spaces, and keeps such a label.
     """
 
     flops_per_element = 0
@@ -129,10 +129,12 @@ class Einsum(Op):
     operands = Input(T, "one tensor for each subscript", variadic=True)
     output = Output(T, "an axis for each label of the output")
 
-    equation: str = attr(doc="labels of the axes: ij,jk->ik; without ->, those that occur once, sorted")
+    equation: str = attr(
+        doc="labels of the axes, such as ij,jk->ik; without ->, the output has the labels that occur once, sorted"
+    )
 
     def verify(self) -> None:
-        """Read the equation."""
+        """Require a valid equation."""
         parse(self.equation)
 
     def infer(self, *operands: Value) -> PartialShape:
@@ -165,7 +167,7 @@ class Einsum(Op):
     def _operand(
         self, index: int, labels: tuple[str, ...], shape: PartialShape
     ) -> tuple[dict[str, Dimension], PartialShape]:
-        """Return the length of each label, and the shape covered by the ellipsis."""
+        """Return the length of each label of an operand, and the shape that its ellipsis covers."""
         letters = [label for label in labels if label != ELLIPSIS]
         if shape.rank is None:
             middle = PartialShape.dynamic() if ELLIPSIS in labels else PartialShape()
@@ -208,20 +210,21 @@ class Einsum(Op):
         work = np.dtype(np.int64) if dtype.kind in "iu" else accumulator_dtype(dtype)
         arguments: list[Array | list[int]] = []
         for index, (x, labels, covered) in enumerate(zip(operands, equation.operands, hidden, strict=True)):
-            self._operand(
-                index, labels, PartialShape(x.shape)
-            )  # lengths of 0 in others make NumPy read beyond x
+            # Check the lengths: an operand with a length of 0 could make NumPy read beyond another one.
+            self._operand(index, labels, PartialShape(x.shape))
             arguments += [x.astype(work, copy=False), subscript(labels, covered)]
         has_ellipsis = any(ELLIPSIS in labels for labels in equation.operands)
         output = subscript(equation.output, widest if has_ellipsis else 0)
         if len(operands) > _SEARCHED:
-            return from_accumulator(np.array(_in_turn(arguments[::2], arguments[1::2], output), work), dtype)
+            return from_accumulator(
+                np.array(_multiply_in_order(arguments[::2], arguments[1::2], output), work), dtype
+            )
         optimize = "greedy" if len(operands) > 1 else False
         result = np.einsum(*arguments, output, optimize=optimize)
         return from_accumulator(np.array(result, work), dtype)
 
     def macs(self, operands: Operands) -> Count:
-        """Return one MAC for each combination of labels and each operand after the first."""
+        """Return one MAC for each combination of indices, times the number of operands minus 1."""
         lengths: dict[str, Count] = {}
         for labels, operand in zip(parse(self.equation).operands, operands.inputs, strict=True):
             hidden = len(operand) - sum(label != ELLIPSIS for label in labels)
@@ -233,37 +236,37 @@ class Einsum(Op):
         return (len(operands.inputs) - 1) * product(lengths.values())
 
 
-def _in_turn(arrays: Sequence[Any], subscripts: Sequence[Any], output: Sequence[int]) -> Array:
+def _multiply_in_order(arrays: Sequence[Any], subscripts: Sequence[Any], output: Sequence[int]) -> Array:
     """Multiply operands one after another, summing over each label after its last use."""
-    last = {number: place for place, numbers in enumerate(subscripts) for number in numbers}
+    last = {number: index for index, numbers in enumerate(subscripts) for number in numbers}
     last |= dict.fromkeys(output, len(arrays))
     product, axes = arrays[0], subscripts[0]
-    for place in range(1, len(arrays)):
-        remaining = [n for n in dict.fromkeys((*axes, *subscripts[place])) if last[n] > place]
-        product = np.einsum(product, axes, arrays[place], subscripts[place], remaining)
+    for index in range(1, len(arrays)):
+        remaining = [n for n in dict.fromkeys((*axes, *subscripts[index])) if last[n] > index]
+        product = np.einsum(product, axes, arrays[index], subscripts[index], remaining)
         axes = remaining
     return np.asarray(np.einsum(product, axes, output))
 
 
 @cache
 def parse(equation: str) -> Equation:
-    """Parse an equation; `ValueError` describes an error."""
+    """Parse an equation; raise a `ValidationError` if it is invalid."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     operands = tuple(_labels(subscript, equation) for subscript in left.split(","))
-    given = [label for labels in operands for label in labels]
+    labels_before = [label for labels in operands for label in labels]
     if not arrow:
-        once = sorted(n for n in set(given) - {ELLIPSIS} if given.count(n) == 1)
-        return Equation(operands, ((ELLIPSIS,) if ELLIPSIS in given else ()) + tuple(once))
+        once = sorted(n for n in set(labels_before) - {ELLIPSIS} if labels_before.count(n) == 1)
+        return Equation(operands, ((ELLIPSIS,) if ELLIPSIS in labels_before else ()) + tuple(once))
     output = _labels(right, equation)
     for label in output:
-        if label not in (*given, ELLIPSIS):
+        if label not in (*labels_before, ELLIPSIS):
             raise ValidationError(
-                f"attribute 'equation' is {equation!r}: label {label!r} behind the arrow is not before it",
+                f"attribute 'equation' is {equation!r}: label {label!r} after the arrow does not occur before it",
                 clause="labels after the arrow are before it, too",
             )
         if output.count(label) > 1:
             raise ValidationError(
-                f"attribute 'equation' is {equation!r}: label {label!r} is twice behind the arrow",
+                f"attribute 'equation' is {equation!r}: label {label!r} occurs twice after the arrow",
                 clause="labels after the arrow are different",
             )
     return Equation(operands, output)
@@ -281,25 +284,27 @@ def _labels(subscript: str, equation: str) -> tuple[str, ...]:
     return (*before, *((ELLIPSIS,) if dots else ()), *after)
 
 
-# Grouped matrix products: groups of rows, each with its own matrix (mixture of experts).
+# Grouped matrix products: each group of rows has its own matrix (mixture of experts).
 
 
 @op("GroupedMatMul-17", spec="matrix/grouped-matmul-17")
 class GroupedMatMul(Op):
-    """Multiply groups of rows of ``mat_a`` with the transposed matrices ``mat_b``.
+    """Multiply each group of rows of ``mat_a`` with its transposed matrix of ``mat_b``.
 
-    Older pages have the matrices as [G, K, N], and two matrices instead of a stack; OpenVINO has
-    neither. Rows beyond the last offset give 0, as in its reference. OpenVINO 2026.4 infers shapes
-    of this operation, but does not run it yet.
+    Older versions of the specification also describe matrices [G, K, N], and a pair of matrices instead of a stack;
+    OpenVINO has neither. Rows beyond the last offset give 0, as in its reference. OpenVINO 2026.4 infers shapes of this
+    operation, but does not run it yet.
     """
 
     decisions = ("rows beyond the last offset are 0, as in OpenVINO's reference; the page does not say",)
 
     flops_per_element = 0
 
-    mat_a = Input(T, "[rows, K] where offsets part them into groups, or [G, M, K]")
+    mat_a = Input(T, "[rows, K] with offsets, or [G, M, K] without")
     mat_b = Input(T, "[G, N, K]")
-    offsets = Input(T_INDEX_64, "[G], where each group of rows ends; only for 2-D mat_a", optional=True)
+    offsets = Input(
+        T_INDEX_64, "[G], the exclusive end of each group of rows; only for 2-D mat_a", optional=True
+    )
     output = Output(T, "[rows, N] or [G, M, N]")
 
     def infer(self, mat_a: Value, mat_b: Value, offsets: Value | None = None) -> PartialShape:
@@ -308,7 +313,7 @@ class GroupedMatMul(Op):
         if a.rank not in (None, rank):
             form = "[G, M, K]" if offsets is None else "[rows, K]"
             raise InferenceError(
-                f"mat_a has shape {a}; {form} is expected {_with(offsets)} offsets",
+                f"mat_a has shape {a}; {form} is expected {'without' if offsets is None else 'with'} offsets",
                 clause="mat_a has rank 2 with offsets, and 3 without",
             )
         if b.rank not in (None, 3):
@@ -345,12 +350,8 @@ class GroupedMatMul(Op):
         return output
 
     def macs(self, operands: Operands) -> Count:
-        """Return one MAC for each element of the output and each column of mat_a."""
+        """Return one MAC for each pair of an output element and a column of ``mat_a``."""
         return operands.result * operands.inputs[0][-1]
-
-
-def _with(offsets: Value | None) -> str:
-    return "without" if offsets is None else "with"
 
 
 def _groups(groups: Dimension, expected: Dimension, name: str) -> Dimension:
@@ -367,9 +368,9 @@ def _groups(groups: Dimension, expected: Dimension, name: str) -> Dimension:
 
 @op("Inverse-14")
 class Inverse(Op):
-    """Inverses of the matrices in the last two axes of ``data``, computed in f32, as the page requires.
+    """Inverses of the matrices in the last two axes of ``data``, computed in f32, as the specification requires.
 
-    A matrix without an inverse is an error, where OpenVINO gives infinities and NaN.
+    A singular matrix is an error here; OpenVINO gives infinities and NaN.
     """
 
     flops_per_element = 0
@@ -377,7 +378,7 @@ class Inverse(Op):
     data = Input(T_FLOAT, "[..., N, N]")
     output = Output(T_FLOAT, "[..., N, N]")
 
-    adjoint: bool = attr(False, doc="transpose each inverse")
+    adjoint: bool = attr(False, doc="whether to transpose each inverse")
 
     def infer(self, data: Value) -> PartialShape:
         shape = data.shape
@@ -409,5 +410,5 @@ class Inverse(Op):
         return np.ascontiguousarray(inverse, data.dtype)
 
     def macs(self, operands: Operands) -> Count:
-        """Return the cube of the number of rows for each matrix, as for Gaussian elimination."""
+        """Return the cube of the number of rows of each matrix, as for Gaussian elimination."""
         return operands.result * operands.inputs[0][-1]

@@ -1,4 +1,4 @@
-"""Normalization: tensors rescaled by their own statistics, or by given ones."""
+"""Normalization of tensors by their own statistics, or by given ones."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ._define.operation import T_FLOAT, T_INDEX, T_INDEX_64, Input, Op, Output, 
 from ._lengths import axes_of, check_vector, count_of, normalize_axes, normalize_axis, reduced_shape
 from .kernels.statistics import compute_dtype, mean, sum_along
 
-# Parameters of normalizations: one number per channel.
+# Parameters with one number per channel.
 
 
-def with_channels(data: Value, settings: dict[str, Value]) -> PartialShape:
-    """Return the shape of the data, whose channels must match the length of each parameter."""
+def check_channels(data: Value, settings: dict[str, Value]) -> PartialShape:
+    """Return the shape of ``data[N, C, ...]``, after checking that each of ``settings`` has length C."""
     shape = data.shape
     if shape.rank is not None and shape.rank < 2:
         raise InferenceError(
@@ -50,12 +50,12 @@ def with_channels(data: Value, settings: dict[str, Value]) -> PartialShape:
 
 
 def per_channel(numbers: Array, rank: int) -> Array:
-    """Reshape one number per channel to broadcast along the second axis."""
+    """Reshape a parameter of length C to broadcast along the second axis of a tensor of ``rank``."""
     return numbers.astype(compute_dtype(numbers.dtype), copy=False).reshape(-1, *[1] * (rank - 2))
 
 
 Axes = tuple[int, ...]
-SAME = "of the shape of data"
+SAME = "the result, of the shape of data"
 
 
 @op("NormalizeL2-1")
@@ -70,11 +70,13 @@ class NormalizeL2(Op):
     flops_per_element = 3
 
     data = Input(T_FLOAT, "tensor to normalize")
-    axes = Input(T_INDEX, "axes of the norm, a scalar or 1-D; none means each element alone")
+    axes = Input(T_INDEX, "axes of the norm, a scalar or 1-D; if empty, each element is normalized alone")
     normalized = Output(T_FLOAT, SAME)
 
-    eps: float = attr(gt=0, doc="keeps the norm away from zero")
-    eps_mode: Literal["add", "max"] = attr(default_with_warning="add", doc="how eps meets the sum of squares")
+    eps: float = attr(gt=0, doc="small number that keeps the norm from being zero")
+    eps_mode: Literal["add", "max"] = attr(
+        default_with_warning="add", doc="whether to add eps to the sum of squares, or to take their maximum"
+    )
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
         reduced_shape(data.shape, axes, keep_dims=True)  # rejects invalid axes
@@ -86,7 +88,7 @@ class NormalizeL2(Op):
         return self.divide(data, normalize_axes(axes_of(axes), data.ndim))
 
     def divide(self, data: Array, axes: Axes) -> Array:
-        """Divide by the norm over at least one axis."""
+        """Divide by the norm over ``axes``, which is not empty."""
         x = data.astype(compute_dtype(data.dtype), copy=False)
         squares = sum_along(np.square(x, dtype=np.float64), axes, keepdims=True)
         guarded = squares + self.eps if self.eps_mode == "add" else np.maximum(squares, self.eps)
@@ -95,12 +97,12 @@ class NormalizeL2(Op):
 
 @op("GRN-1", spec="normalization/grn-1")
 class GRN(Op):
-    """Divide ``data`` by its L2 norm across the channels, which are the second axis."""
+    """Divide ``data`` by its L2 norm over the channels (the second axis)."""
 
     bounded = True
     flops_per_element = 3
 
-    data = Input(T_FLOAT, "[N, C, ...], of 2 to 4 dimensions")
+    data = Input(T_FLOAT, "[N, C, ...], of rank 2 to 4")
     normalized = Output(T_FLOAT, SAME)
 
     bias: float = attr(default_with_warning="1", gt=0, doc="added to the sum of squares")
@@ -132,14 +134,17 @@ class MVN(Op):
     axes = Input(T_INDEX_64, "axes of the mean, 1-D, in any order")
     normalized = Output(T_FLOAT, SAME)
 
-    normalize_variance: bool = attr(default_with_warning="false", doc="divide by the standard deviation, too")
-    eps: float = attr(gt=0, doc="keeps the divisor away from zero")
+    normalize_variance: bool = attr(
+        default_with_warning="false", doc="whether to divide by the standard deviation"
+    )
+    eps: float = attr(gt=0, doc="small number that keeps the divisor from being zero")
     eps_mode: Literal["inside_sqrt", "outside_sqrt"] = attr(
-        default_with_warning="inside_sqrt", doc="add eps to the variance, or to the standard deviation"
+        default_with_warning="inside_sqrt",
+        doc="whether to add eps to the variance, or to the standard deviation",
     )
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the mode in capital letters."""
+        """Return the mode in upper case."""
         return {"eps_mode": self.eps_mode.upper()}
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
@@ -156,7 +161,7 @@ class MVN(Op):
         return self.normalize(data, axes_of(axes))
 
     def normalize(self, data: Array, axes: Axes) -> Array:
-        """Normalize over axes, which may contain duplicates."""
+        """Normalize over ``axes``, which may contain duplicates."""
         over = _distinct(axes, data.ndim)
         x = data.astype(compute_dtype(data.dtype), copy=False)
         centred = x - mean(x, over, keepdims=True)
@@ -170,9 +175,9 @@ class MVN(Op):
 
 @op("MVN-1", spec="normalization/mvn-1")
 class MVN1(Op):
-    """As version 6, with the axes as an attribute.
+    """The same as version 6, with the axes as an attribute.
 
-    OpenVINO writes ``across_channels`` beside ``reduction_axes``; then the axes decide.
+    OpenVINO writes both ``across_channels`` and ``reduction_axes``; the axes take precedence.
     """
 
     decisions = (
@@ -185,9 +190,13 @@ class MVN1(Op):
     data = Input(T_FLOAT, "[N, C, ...] unless reduction_axes are given")
     normalized = Output(T_FLOAT, SAME)
 
-    across_channels: bool = attr(False, doc="one mean for all channels, without reduction_axes")
+    across_channels: bool = attr(
+        False, doc="whether all channels share a mean; ignored if reduction_axes are given"
+    )
     reduction_axes: Axes = attr((), doc="axes of the mean; negative ones count from the end")
-    normalize_variance: bool = attr(default_with_warning="false", doc="divide by the standard deviation, too")
+    normalize_variance: bool = attr(
+        default_with_warning="false", doc="whether to divide by the standard deviation"
+    )
     eps: float = attr(gt=0, doc="added to the variance")
 
     def infer(self, data: Value) -> PartialShape:
@@ -203,7 +212,7 @@ class MVN1(Op):
 
 @op("LRN-1", spec="normalization/lrn-1")
 class LRN(Op):
-    """Divide ``data`` by a power of the sum of squares in a window around each element."""
+    """Divide ``data`` by a power of a scaled sum of squares in a window around each element."""
 
     decisions = (
         "the window is size long, or one less where that is even, as in OpenVINO's reference and plugin; the page adds one",
@@ -213,7 +222,7 @@ class LRN(Op):
     bounded = True
 
     data = Input(T_FLOAT, "tensor to normalize")
-    axes = Input(T_INDEX, "axes along which the window extends, 1-D")
+    axes = Input(T_INDEX, "axes of the window, 1-D")
     normalized = Output(T_FLOAT, SAME)
 
     alpha: float = attr(default_with_warning="0", doc="factor of the mean square")
@@ -235,14 +244,14 @@ class LRN(Op):
         return np.asarray(x / (self.bias + scale * squares) ** self.beta).astype(data.dtype)
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of the window sum, and five to square, scale, add, raise and divide."""
+        """Return the FLOPs per element of the window sum, plus five to square, scale, add, raise and divide."""
         axes = operands.content(1)
         window: int = self.size ** (1 if axes is None else axes.size)
         return (window + 5) * operands.result
 
 
 def _window_sum(x: Array, axis: int, reach: int) -> Array:
-    """Return, for each element, the sum of those at most ``reach`` away along an axis."""
+    """Return the sum of the elements at most ``reach`` away from each element along an axis."""
     if not x.size:
         return x
     reach = min(reach, x.shape[axis])
@@ -267,7 +276,7 @@ class GroupNormalization(Op):
     epsilon: float = attr(gt=0, doc="added to the variance")
 
     def infer(self, data: Value, scale: Value, bias: Value) -> PartialShape:
-        shape = with_channels(data, {"scale": scale, "bias": bias})
+        shape = check_channels(data, {"scale": scale, "bias": bias})
         if shape.rank is None:
             return shape
         channels = shape[1]
@@ -307,7 +316,7 @@ class BatchNormInference(Op):
     epsilon: float = attr(default_with_warning="0", ge=0, doc="added to the variance")
 
     def infer(self, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value) -> PartialShape:
-        return with_channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
+        return check_channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
 
     def evaluate(self, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> Array:
         g, b, m, v = (per_channel(a, data.ndim) for a in (gamma, beta, mean, variance))
@@ -318,7 +327,7 @@ class BatchNormInference(Op):
 
 @op("BatchNormInference-1")
 class BatchNormInference1(Op):
-    """As version 5, with the data as third input: the order files have, whatever the page shows."""
+    """The same as version 5, with ``data`` as the third input, as in files; the specification shows another order."""
 
     flops_per_element = 2
 
@@ -332,7 +341,7 @@ class BatchNormInference1(Op):
     epsilon: float = attr(default_with_warning="0", ge=0, doc="added to the variance")
 
     def modern(self) -> BatchNormInference:
-        """Return the same as version 5."""
+        """Return the equivalent operation of version 5."""
         return BatchNormInference(epsilon=self.epsilon)
 
     def infer(self, gamma: Value, beta: Value, data: Value, mean: Value, variance: Value) -> PartialShape:
@@ -350,5 +359,5 @@ def _check_axes(data: Value, axes: Value) -> None:
 
 
 def _distinct(axes: Axes, rank: int) -> Axes:
-    """Return the axes from the front without duplicates."""
+    """Return nonnegative axes in ascending order, without duplicates."""
     return tuple(sorted({normalize_axis(axis, rank) for axis in axes}))

@@ -1,4 +1,4 @@
-"""Pooling: reductions over windows."""
+"""Max and average pooling, over sliding windows and adaptive."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .window import SlidingWindow, data_dims
 
 
 class Pooling(SlidingWindow):
-    """Base of poolings: windows of a fixed kernel over the spatial axes.
+    """Base of pooling over sliding windows with a fixed kernel.
 
-    With auto_pad same_upper or same_lower and rounding ceil, OpenVINO rounds after padding, and may count one
-    window more than the page says; so does this implementation.
+    With auto_pad same_upper or same_lower and rounding ceil, the number of windows is rounded after padding, as in
+    OpenVINO, and may be one more than in the specification.
     """
 
     data = Input(T, "[N, C, spatial...]")
@@ -37,12 +37,12 @@ class Pooling(SlidingWindow):
     kernel: tuple[int, ...] = attr(gt=0, doc="length of the window along each spatial axis")
     rounding_type: Literal["floor", "ceil", "ceil_torch"] = attr(
         "floor",
-        doc="how the number of windows is rounded; with ceil, the last one may be cut off; ceil_torch leaves "
-        "it out if it would start in the padding",
+        doc="rounding of the number of windows; with ceil, the last window may extend beyond the data; ceil_torch drops "
+        "it if it starts in the padding",
     )
 
     def verify(self) -> None:
-        """Require one number per spatial axis."""
+        """Require one kernel length per spatial axis."""
         super().verify()
         self._per_axis("kernel", self.kernel)
 
@@ -50,13 +50,13 @@ class Pooling(SlidingWindow):
         """Return the rounding mode of the number of windows."""
         return self.rounding_type
 
-    def pooled(self, data: Value) -> PartialShape:
-        """Return the shape of the output."""
+    def infer_pooled(self, data: Value) -> PartialShape:
+        """Check ``data``, and return the shape of the output."""
         x = data_dims(data.shape, len(self.kernel))
         return PartialShape([*x[:2], *self.slide(x[2:], [Dimension(k) for k in self.kernel])])
 
-    def placed(self, lengths: tuple[int, ...]) -> Windows:
-        """Return the positions of the windows on data of these lengths."""
+    def place_windows(self, lengths: tuple[int, ...]) -> Windows:
+        """Return the geometry of the windows over data of the given spatial lengths."""
         begins = [before for before, _ in self.pads(lengths, self.kernel)]
         count = self.windows(lengths, self.kernel)
         return Windows(count, self.kernel, self.strides, self.spread(), begins)
@@ -66,27 +66,28 @@ class Pooling(SlidingWindow):
         return [Dimension(length) for length in self.kernel]
 
     def flops(self, operands: Operands) -> Count:
-        """Return one FLOP for each element in a window."""
+        """Return one FLOP for each pair of an output element and a window element."""
         return operands.result * math.prod(self.kernel)
 
 
 class FloorOrCeil(Pooling):
-    """Versions before opset14."""
+    """Base of the versions before opset14, which lack the rounding mode ceil_torch."""
 
     rounding_type: Literal["floor", "ceil"] = attr(
-        "floor", doc="how the number of windows is rounded; with ceil, the last one may be cut off"
+        "floor",
+        doc="rounding of the number of windows; with ceil, the last window may extend beyond the data",
     )
 
 
 class DilatedPooling(Pooling):
-    """Versions whose windows may have gaps."""
+    """Base of the versions with dilations."""
 
     dilations: tuple[int, ...] = attr(
-        (), gt=0, doc="distance between elements of the window along each spatial axis; 1 when absent"
+        (), gt=0, doc="distance between elements of the window along each spatial axis; 1 if absent"
     )
 
     def spread(self) -> tuple[int, ...]:
-        """Return the distance between kernel elements along each axis."""
+        """Return the distance between window elements along each spatial axis."""
         return self.dilations or super().spread()
 
 
@@ -100,44 +101,44 @@ class MaxPool1(FloorOrCeil):
     )
 
     def infer(self, data: Value) -> PartialShape:
-        return self.pooled(data)
+        return self.infer_pooled(data)
 
     def evaluate(self, data: Array) -> Array:
-        return pool(data, np.fmax, lowest(data.dtype), self.placed(data.shape[2:]))
+        return pool(data, np.fmax, lowest(data.dtype), self.place_windows(data.shape[2:]))
 
 
 class MaxPoolWithIndices(DilatedPooling):
-    """Versions of MaxPool that also say where the largest elements are."""
+    """Base of the versions of MaxPool that also return the indices of the maxima."""
 
     decisions = (
         "NaN is never the largest, unless it is the first of a window, as in OpenVINO's reference",
         "of equal elements the first is taken, as in OpenVINO's reference; the pages do not say",
     )
 
-    indices = Output("index_element_type", "where in data, flattened from ``axis`` on, each was found")
+    indices = Output("index_element_type", "index of each maximum in data, flattened from ``axis`` on")
 
     index_element_type: ElementType = attr(ElementType.i64, doc="type of the indices, i64 or i32")
-    axis: int = attr(0, doc="first axis that the indices count over; negative ones count from the end")
+    axis: int = attr(0, doc="first axis that the indices span; a negative one counts from the end")
 
     def verify(self) -> None:
-        """Require an index type that the page allows."""
+        """Require that indices are i64 or i32."""
         super().verify()
         check_index_types(index_element_type=self.index_element_type)
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the padding, and the axis counted from the front."""
+        """Return the padding, and the nonnegative axis."""
         rank = inputs[0].rank
         return {**super().shown(inputs, output), "axis": self.axis % rank if rank else self.axis}
 
     def infer(self, data: Value) -> tuple[PartialShape, PartialShape]:
         normalize_axis(self.axis, len(self.kernel) + 2, "attribute 'axis'")
-        shape = self.pooled(data)
+        shape = self.infer_pooled(data)
         return shape, shape
 
     def evaluate(self, data: Array) -> tuple[Array, Array]:
-        largest, within = pool_indices(data, self.placed(data.shape[2:]))
-        # The axes before the spatial ones are included from `axis` on. Then the index is
-        # taken modulo the size of these axes, as OpenVINO also does for spatial axes.
+        largest, within = pool_indices(data, self.place_windows(data.shape[2:]))
+        # Compute the index in the whole tensor, then take it modulo the size of the axes from `axis` on, as OpenVINO
+        # does, even if `axis` is a spatial axis.
         channel = math.prod(data.shape[2:])
         flat = within + np.arange(math.prod(data.shape[:2])).reshape(*data.shape[:2], *self._ones()) * channel
         limit = math.prod(data.shape[self.axis % data.ndim :])
@@ -149,22 +150,21 @@ class MaxPoolWithIndices(DilatedPooling):
 
 @op("MaxPool-8")
 class MaxPool8(MaxPoolWithIndices, FloorOrCeil):
-    """Maximum of ``data`` over each window, as version 1, and the index of its first occurrence."""
+    """Maximum of ``data`` over each window, and the index of its first occurrence."""
 
 
 @op("MaxPool-14")
 class MaxPool14(MaxPoolWithIndices):
-    """As version 8, with one more rounding mode."""
+    """The same as version 8, with the additional rounding mode ceil_torch."""
 
 
 class AvgPoolBase(Pooling):
     """Base of the versions of AvgPool.
 
-    Without exclude-pad, a window's sum is divided by the size of the whole kernel if there is any
-    padding, even where the kernel reaches beyond it; without padding, by the number of elements
-    inside. The divisor of a window of padding alone is 1.
-    Integers are rounded to the nearest, halves to even: so does the plugin for all of them, and the
-    reference for 8 bits only.
+    Without exclude-pad, the sum of a window is divided by the size of the whole kernel if there is any padding, even
+    if the window extends beyond the padding; without padding, by the number of elements inside the data. The divisor of
+    a window that covers only padding is 1. Integers are rounded to the nearest, halves to even, as in OpenVINO's plugin;
+    the reference does so for 8-bit types only.
     """
 
     decisions = (
@@ -175,15 +175,16 @@ class AvgPoolBase(Pooling):
     exclude_pad: bool = attr(
         default_with_warning="true",
         xml="exclude-pad",
-        doc="whether the mean is over data only, without padding",
+        doc="whether to exclude padding from the mean",
     )
 
     def infer(self, data: Value) -> PartialShape:
         if self.exclude_pad and self.auto_pad == "explicit":
-            self._no_window_of_padding_alone()
-        return self.pooled(data)
+            self._check_padding()
+        return self.infer_pooled(data)
 
-    def _no_window_of_padding_alone(self) -> None:
+    def _check_padding(self) -> None:
+        """Require that every window covers some data."""
         for axis, (kernel, before, after) in enumerate(
             zip(self.kernel, self.pads_begin, self.pads_end, strict=True)
         ):
@@ -198,7 +199,7 @@ class AvgPoolBase(Pooling):
 
     def evaluate(self, data: Array) -> Array:
         lengths = data.shape[2:]
-        windows = self.placed(lengths)
+        windows = self.place_windows(lengths)
         sums = pool(data.astype(sum_dtype(data.dtype), copy=False), np.add, 0, windows)
         padded = any(map(any, self.pads(lengths, self.kernel)))
         divisor: Any = math.prod(self.kernel)
@@ -219,32 +220,32 @@ class AvgPool1(AvgPoolBase, FloorOrCeil):
 
 @op("AvgPool-14")
 class AvgPool14(AvgPoolBase):
-    """As version 1, with one more rounding mode."""
+    """The same as version 1, with the additional rounding mode ceil_torch."""
 
 
 @op("AvgPool-16")
 class AvgPool16(AvgPoolBase, DilatedPooling):
-    """As version 14, with dilations."""
+    """The same as version 14, with dilations."""
 
 
-# Adaptive pooling into a given number of windows.
+# Adaptive pooling, with a given number of windows.
 
 
 class AdaptivePooling(Op):
-    """Base of both operations: windows as equal as possible, which overlap where lengths do not divide.
+    """Base of adaptive pooling. Windows are as equal as possible, and overlap if their number does not divide the length.
 
-    The pages require floats; OpenVINO also accepts integers.
+    The specification requires floats; integers are accepted as in OpenVINO.
     """
 
     flops_per_element = 0
     flops_per_input = {"data": 1}
 
     data = Input(T, "[N, C, spatial...]")
-    output_size = Input(T_INDEX_64, "1-D; the number of windows along each spatial axis")
+    output_size = Input(T_INDEX_64, "number of windows along each spatial axis, 1-D")
     output = Output(T, "[N, C, windows...]")
 
-    def pooled(self, data: Value, output_size: Value) -> PartialShape:
-        """Return the shape of the output."""
+    def infer_pooled(self, data: Value, output_size: Value) -> PartialShape:
+        """Check the inputs, and return the shape of the output."""
         counts, spatial = lengths_of(output_size, "output_size"), count_of(output_size)
         shape = data.shape
         if shape.rank is None:
@@ -277,8 +278,8 @@ class AdaptivePooling(Op):
 class AdaptiveAvgPool(AdaptivePooling):
     """Mean of ``data`` over each of ``output_size`` windows.
 
-    Integers are rounded, halves to even: so does the plugin for all of them, and the reference for
-    8 bits only.
+    Integers are rounded to the nearest, halves to even, as in OpenVINO's plugin; the reference does so for 8-bit types
+    only.
     """
 
     decisions = (
@@ -286,7 +287,7 @@ class AdaptiveAvgPool(AdaptivePooling):
     )
 
     def infer(self, data: Value, output_size: Value) -> PartialShape:
-        return self.pooled(data, output_size)
+        return self.infer_pooled(data, output_size)
 
     def evaluate(self, data: Array, output_size: Array) -> Array:
         shape = self.infer(Value.constant(data), Value.constant(output_size)).static
@@ -309,55 +310,55 @@ class AdaptiveMaxPool(AdaptivePooling):
     decisions = ("of equal elements the first is taken, as in OpenVINO; the page does not say",)
 
     indices = Output(
-        "index_element_type", "where in its channel, flattened, each was found: the first, if many"
+        "index_element_type", "index of the first occurrence of each maximum in its flattened channel"
     )
 
     index_element_type: ElementType = attr(ElementType.i64, doc="type of the indices, i64 or i32")
 
     def verify(self) -> None:
-        """Require an index type that the page allows."""
+        """Require that indices are i64 or i32."""
         check_index_types(index_element_type=self.index_element_type)
 
     def infer(self, data: Value, output_size: Value) -> tuple[PartialShape, PartialShape]:
-        shape = self.pooled(data, output_size)
+        shape = self.infer_pooled(data, output_size)
         return shape, shape
 
     def evaluate(self, data: Array, output_size: Array) -> tuple[Array, Array]:
-        shape = self.pooled(Value.constant(data), Value.constant(output_size)).static
+        shape = self.infer_pooled(Value.constant(data), Value.constant(output_size)).static
         dtype = self.index_element_type.dtype
         if not math.prod(shape):
             return np.zeros(shape, data.dtype), np.zeros(shape, dtype)
-        maxima, places = largest(data, shape[2:])
-        return maxima, places.astype(dtype)
+        maxima, indices = largest(data, shape[2:])
+        return maxima, indices.astype(dtype)
 
 
 def windows(length: int, count: int) -> tuple[Array, Array]:
-    """Return the start and the end of each of ``count`` windows over an axis."""
+    """Return the starts and the exclusive ends of ``count`` windows over an axis of the given length."""
     numbers = np.arange(count, dtype=np.int64)
     return numbers * length // max(count, 1), -(-(numbers + 1) * length // max(count, 1))
 
 
 def totals(x: Array, counts: Sequence[int]) -> Array:
-    """Sum ``x[N, C, ...]`` under the windows over the trailing axes, one axis after another."""
+    """Sum each window of ``x[N, C, ...]``, with ``counts`` windows along each trailing axis."""
     for axis, count in enumerate(counts, 2):
         bounds = np.stack(windows(x.shape[axis], count), -1).ravel()
-        # Select the sums from the start to the end of each window. A last element is appended
-        # after the last bound.
+        # `reduceat` sums between consecutive bounds; every other sum is that of a window. The last bound is the length,
+        # so an element is appended.
         beyond = np.concatenate([x, np.zeros_like(x.take([0], axis))], axis)
         x = np.add.reduceat(beyond, bounds, axis, x.dtype)[(slice(None),) * axis + (slice(None, None, 2),)]
     return x
 
 
 def largest(x: Array, counts: Sequence[int]) -> tuple[Array, Array]:
-    """Return the maxima of ``x[N, C, ...]`` under the windows, and their indices in the channel.
+    """Return the maximum of each window of ``x[N, C, ...]``, and its flat index in the channel.
 
-    Ties go to the first. A NaN that is first along an axis is kept, any other is skipped.
+    Of equal maxima, the first counts. NaN is skipped, unless it is the first element of a window along an axis.
     """
-    places = np.broadcast_to(np.arange(x[0, 0].size).reshape(x.shape[2:]), x.shape)
+    indices = np.broadcast_to(np.arange(x[0, 0].size).reshape(x.shape[2:]), x.shape)
     for axis, count in reversed([*enumerate(counts, 2)]):
         start, end = windows(x.shape[axis], count)
-        # One step through all windows at a time, so that accesses are contiguous.
-        values, origins = (np.ascontiguousarray(np.moveaxis(a, axis, 0)) for a in (x, places))
+        # Advance through all windows in step, so that accesses are contiguous.
+        values, origins = (np.ascontiguousarray(np.moveaxis(a, axis, 0)) for a in (x, indices))
         best, origin = values.take(start, 0), origins.take(start, 0)
         for step in range(1, int((end - start).max(initial=0))):
             index = np.minimum(start + step, end - 1)
@@ -365,5 +366,5 @@ def largest(x: Array, counts: Sequence[int]) -> tuple[Array, Array]:
             better = candidates > best
             np.copyto(best, candidates, where=better)
             np.copyto(origin, origins.take(index, 0), where=better)
-        x, places = np.moveaxis(best, 0, axis), np.moveaxis(origin, 0, axis)
-    return np.ascontiguousarray(x), np.ascontiguousarray(places)
+        x, indices = np.moveaxis(best, 0, axis), np.moveaxis(origin, 0, axis)
+    return np.ascontiguousarray(x), np.ascontiguousarray(indices)

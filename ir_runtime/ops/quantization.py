@@ -1,4 +1,4 @@
-"""FakeQuantize and FakeConvert: quantization computed in floating-point numbers."""
+"""FakeQuantize and FakeConvert: quantization simulated in floating-point arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._lengths import Rule, align, broadcast_onto
 from .elementwise import BROADCAST
 from .kernels.statistics import compute_dtype
 
-ONTO = "of a shape that broadcasts to that of data"
+ONTO = "which broadcasts to data"
 
 HIGHEST_4_3 = 448
 HIGHEST_5_2 = 57344
@@ -25,11 +25,10 @@ SMALLEST_4_3 = 2.0**-9
 
 @op("FakeQuantize-1")
 class FakeQuantize(Op):
-    """Round ``data`` to evenly spaced levels between two limits, then map these to output limits.
+    """Round ``data`` to evenly spaced levels between the input limits, then map the levels to the output limits.
 
-    A limit may be one number, one for each channel, or one for each element. Numbers up to the lower
-    input limit become ``output_low``, those above the upper one ``output_high``, whichever of the
-    two limits is the lower one. NaN stays NaN.
+    Limits broadcast, for example one per channel. Elements up to the smaller input limit become ``output_low``, and
+    elements above the larger one ``output_high``, whichever input limit is the smaller. NaN stays NaN.
     """
 
     decisions = (
@@ -41,16 +40,16 @@ class FakeQuantize(Op):
     flops_per_element = 7
 
     data = Input(T_FLOAT, "tensor to quantize")
-    input_low = Input(T_FLOAT, f"where levels begin, {ONTO}", mixed=True)
+    input_low = Input(T_FLOAT, f"the first level, {ONTO}", mixed=True)
     input_high = Input(
-        T_FLOAT, f"where levels end, {ONTO}; where it equals input_low there are two levels", mixed=True
+        T_FLOAT, f"the last level, {ONTO}; if it equals input_low there are two levels", mixed=True
     )
-    output_low = Input(T_FLOAT, f"what the first level becomes, {ONTO}", mixed=True)
-    output_high = Input(T_FLOAT, f"what the last level becomes, {ONTO}", mixed=True)
-    quantized = Output(T_FLOAT, "of the shape of data")
+    output_low = Input(T_FLOAT, f"the output for the first level, {ONTO}", mixed=True)
+    output_high = Input(T_FLOAT, f"the output for the last level, {ONTO}", mixed=True)
+    quantized = Output(T_FLOAT, "the result, of the shape of data")
 
-    levels: int = attr(ge=2, doc="number of levels, those at both ends included")
-    # OpenVINO treats pdpd as numpy, in its reference and its plugin; here, the page applies.
+    levels: int = attr(ge=2, doc="number of levels, including both limits")
+    # OpenVINO's reference and plugin treat pdpd as numpy; this implementation follows the specification.
     auto_broadcast: Rule = attr("numpy", doc=BROADCAST)
 
     def infer(
@@ -66,16 +65,16 @@ class FakeQuantize(Op):
         self, data: Array, input_low: Array, input_high: Array, output_low: Array, output_high: Array
     ) -> Array:
         limits = (self._fit(limit, data.ndim) for limit in (input_low, input_high, output_low, output_high))
-        # In at least f32, rounded once, as the reference computes f16 and bf16.
+        # Computed in at least f32 and rounded once, as OpenVINO's reference does for f16 and bf16.
         x, *wide = (array.astype(compute_dtype(data.dtype), copy=False) for array in (data, *limits))
         return np.asarray(self.quantize(x, *wide)).astype(data.dtype, copy=False)
 
     def quantize(self, x: Array, low: Array, high: Array, first: Array, last: Array) -> Array:
-        """Quantize numbers of sufficient precision; limits broadcast as in NumPy."""
+        """Quantize elements of f32 or f64, with input limits and output limits that broadcast as in NumPy."""
         steps = x.dtype.type(self.levels - 1)
         level = np.rint((x - low) / (high - low) * steps)
         inside = level / steps * (last - first) + first
-        # A NaN upper limit is ignored, as by C++ min and max.
+        # A NaN limit is ignored, as by std::min and std::max of C++.
         beyond = np.where(x > np.where(low < high, high, low), last, inside)
         return np.where(x <= np.where(high < low, high, low), first, beyond)
 
@@ -87,9 +86,9 @@ class FakeQuantize(Op):
 
 @op("FakeConvert-13")
 class FakeConvert(Op):
-    """Scale and shift ``data``, round it to an 8-bit float type, then scale and shift back.
+    """Scale and shift ``data``, round it to an 8-bit float type, then shift and scale back.
 
-    What is too large becomes the largest number of that type.
+    Values out of range are clamped to the largest finite number of that type.
     """
 
     decisions = (
@@ -100,16 +99,16 @@ class FakeConvert(Op):
     flops_per_element = 4
 
     data = Input(T_SHORT_FLOAT, "tensor to round")
-    scale = Input(T_SHORT_FLOAT, f"factor before rounding, divisor after it, {ONTO}")
+    scale = Input(T_SHORT_FLOAT, f"factor before rounding and divisor after it, {ONTO}")
     shift = Input(
         T_SHORT_FLOAT,
-        "subtracted before rounding, added after it, of the shape of scale; absent, 0",
+        "subtracted before rounding and added after it, of the shape of scale; 0 if absent",
         optional=True,
     )
-    rounded = Output(T_SHORT_FLOAT, "of the shape of data")
+    rounded = Output(T_SHORT_FLOAT, "the result, of the shape of data")
 
     destination_type: Literal["f8e4m3", "f8e5m2"] = attr(
-        default_with_warning="f8e4m3", doc="the type whose numbers to round to"
+        default_with_warning="f8e4m3", doc="type to round to"
     )
 
     def infer(self, data: Value, scale: Value, shift: Value | None = None) -> PartialShape:
@@ -141,12 +140,12 @@ def _e5m2(half: Array) -> Array:
 
 
 def _e4m3(half: Array) -> Array:
-    """Round as OpenVINO's reference; its plugin, and the page, differ where noted."""
-    # NaN becomes the largest number. The page describes a conversion, which would keep it.
+    """Round to f8e4m3 as OpenVINO's reference does; its plugin and the specification differ where noted."""
+    # NaN becomes the largest number. The specification describes a conversion, which would keep NaN.
     number = np.where(np.isnan(half), np.copysign(np.float16(HIGHEST_4_3), half), half)
     clipped = np.clip(number, -HIGHEST_4_3, HIGHEST_4_3)
     normal = clipped.astype(ml_dtypes.float8_e4m3fn).astype(np.float16)
-    # Subnormals are rounded with a full mantissa, then truncated. The plugin rounds once.
+    # Subnormals are first rounded with a full mantissa, then truncated. The plugin rounds once.
     raised = np.clip(clipped, -SMALLEST_NORMAL_4_3, SMALLEST_NORMAL_4_3) / np.float16(SMALLEST_4_3)
     full = raised.astype(ml_dtypes.float8_e4m3fn).astype(np.float16)
     subnormal = np.where(np.abs(raised) < 1, np.float16(0), np.trunc(full) * np.float16(SMALLEST_4_3))

@@ -1,4 +1,4 @@
-"""Reductions along axes: sums, means, minima, norms.
+"""Reductions along axes: sums, means, norms, products, extremes, and logical reductions.
 
 Floating-point sums use a wide accumulator and are rounded once. OpenVINO's reference computes f16 and bf16 in
 f32 with compensated sums, which is equivalent.
@@ -24,7 +24,7 @@ Axes = tuple[int, ...]
 
 
 class Reduction(Op):
-    """Base of all reductions. A member defines the reduction along a tuple of axes."""
+    """Base of all reductions. A subclass defines `reduce`."""
 
     decisions: ClassVar[tuple[str, ...]] = (
         "empty axes leave the data unchanged, as all pages say; OpenVINO's ReduceL1 and ReduceL2 still take absolute values",
@@ -38,9 +38,9 @@ class Reduction(Op):
 
     data = Input(T, "tensor to reduce")
     axes = Input(T_INDEX, "axes to reduce, a scalar or 1-D; negative ones count from the end")
-    reduced = Output(T, "the axes gone, or of length 1")
+    reduced = Output(T, "the result, with the axes removed or of length 1")
 
-    keep_dims: bool = attr(False, doc="keep reduced axes, with length 1")
+    keep_dims: bool = attr(False, doc="whether to keep reduced axes, with length 1")
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
         return reduced_shape(data.shape, axes, self.keep_dims, least=1)
@@ -53,14 +53,14 @@ class Reduction(Op):
         return np.asarray(reduced).astype(data.dtype, copy=False)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents; bounds on sums and products wrap around in their type."""
+        """Propagate contents, wrapping integers to their type."""
         contents = super().propagate(*inputs)
         if not isinstance(contents, np.ndarray) or contents.dtype != object:
             return contents
         return propagate_elements(lambda number: number, inputs[0].element, contents)
 
     def reduce(self, data: Array, axes: Axes) -> Array:
-        """Reduce along ``axes``, which are empty only for a scalar; the result may have a wider type."""
+        """Reduce along ``axes``, which is empty only for a scalar; the result may have a wider dtype."""
         raise NotImplementedError
 
 
@@ -102,7 +102,7 @@ class ReduceL1(Reduction):
 
 @op("ReduceL2-4")
 class ReduceL2(Reduction):
-    """Square root of the sum of squares of ``data`` over ``axes``; for integers, rounded towards zero."""
+    """Square root of the sum of squares of ``data`` over ``axes``; for integers, truncated toward zero."""
 
     flops_per_element = 1
     flops_per_input = {"data": 2}
@@ -113,7 +113,7 @@ class ReduceL2(Reduction):
 
 
 class UfuncReduction(Reduction):
-    """A reduction by repeated application of a NumPy ufunc."""
+    """Base of reductions with a NumPy ufunc."""
 
     ufunc: ClassVar[np.ufunc]
 
@@ -122,13 +122,13 @@ class UfuncReduction(Reduction):
         return np.asarray(self.ufunc.reduce(data, axis=axes, dtype=wide, keepdims=self.keep_dims, **how))
 
     def compute_in(self, dtype: DType) -> DType:
-        """Return the dtype in which elements of a dtype are reduced."""
+        """Return the dtype in which elements of ``dtype`` are reduced."""
         return compute_dtype(dtype)
 
-    def each(self, choose: Callable[[Number, Number], Number], data: Array, axes: Axes) -> Array:
-        """Reduce integers that may be known only by their bounds."""
+    def reduce_bounds(self, choose: Callable[[Number, Number], Number], data: Array, axes: Axes) -> Array:
+        """Reduce an array of integers and intervals with a function of two of them."""
         if not data.size:
-            raise TypeError("what nothing reduces to depends on the type")
+            raise TypeError("the reduction of no elements depends on the element type")
         for axis in axes:
             data = np.asarray(np.frompyfunc(choose, 2, 1).reduce(data, axis, keepdims=True), object)
         return data if self.keep_dims else data.squeeze(axes)
@@ -136,7 +136,7 @@ class UfuncReduction(Reduction):
 
 @op("ReduceProd-1")
 class ReduceProd(UfuncReduction):
-    """Product of ``data`` over ``axes``, rounded once as sums are."""
+    """Product of ``data`` over ``axes``, computed with a wide accumulator and rounded once."""
 
     decisions = (
         "the product of f32 is rounded once, as on the page: 1e30 * 1e30 * 1e-30 is 1e30; OpenVINO multiplies in f32, and gives infinity",
@@ -149,14 +149,14 @@ class ReduceProd(UfuncReduction):
         return accumulator(dtype)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents; bounds on real numbers only if none may be negative."""
+        """Propagate contents; floating-point bounds only if no element may be negative."""
         bounds = inputs[0].bounds
         return None if bounds is not None and (bounds.lower < 0).any() else super().propagate(*inputs)
 
 
 @op("ReduceMin-1")
 class ReduceMin(UfuncReduction):
-    """Minimum of ``data`` over ``axes``; NaN is ignored, and an empty axis gives the largest number."""
+    """Minimum of ``data`` over ``axes``; NaN is ignored, and the minimum of no elements is the largest number."""
 
     decisions = (
         "NaN is passed over, as in OpenVINO's reference; the page does not mention it",
@@ -168,14 +168,14 @@ class ReduceMin(UfuncReduction):
 
     def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
         if data.dtype == object:
-            return self.each(minimum, data, axes)
+            return self.reduce_bounds(minimum, data, axes)
         wide = compute_dtype(data.dtype)
         return super().reduce(data, axes, initial=np.inf if wide.kind == "f" else highest(wide))
 
 
 @op("ReduceMax-1")
 class ReduceMax(UfuncReduction):
-    """Maximum of ``data`` over ``axes``; NaN is ignored, and an empty axis gives the lowest number."""
+    """Maximum of ``data`` over ``axes``; NaN is ignored, and the maximum of no elements is the lowest number."""
 
     decisions = (
         "NaN is passed over, as in OpenVINO's reference; the page does not mention it",
@@ -187,26 +187,26 @@ class ReduceMax(UfuncReduction):
 
     def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
         if data.dtype == object:
-            return self.each(maximum, data, axes)
+            return self.reduce_bounds(maximum, data, axes)
         return super().reduce(data, axes, initial=lowest(compute_dtype(data.dtype)))
 
 
 class LogicalReduction(UfuncReduction):
-    """A reduction of booleans."""
+    """Base of reductions of booleans."""
 
     data = Input(T_BOOLEAN, "tensor to reduce")
-    reduced = Output(T_BOOLEAN, "the axes gone, or of length 1")
+    reduced = Output(T_BOOLEAN, "the result, with the axes removed or of length 1")
 
 
 @op("ReduceLogicalAnd-1")
 class ReduceLogicalAnd(LogicalReduction):
-    """Whether all of ``data`` is true over ``axes``."""
+    """Whether all elements of ``data`` are true, over ``axes``."""
 
     ufunc = np.logical_and
 
 
 @op("ReduceLogicalOr-1")
 class ReduceLogicalOr(LogicalReduction):
-    """Whether any of ``data`` is true over ``axes``."""
+    """Whether any element of ``data`` is true, over ``axes``."""
 
     ufunc = np.logical_or

@@ -1,4 +1,4 @@
-"""Operations on shapes: ShapeOf, Reshape, Squeeze, Unsqueeze."""
+"""Operations on shapes: ShapeOf, Reshape, Squeeze and Unsqueeze."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from ._lengths import (
     product,
 )
 
-# The shape of a tensor, as a tensor: where shape arithmetic begins.
+# ShapeOf, with which shape arithmetic begins.
 
 
 class ShapeOfBase(Op):
-    """Base of the versions; only the shape of the data is used."""
+    """Base of the versions of ShapeOf, which do not read the elements of ``data``."""
 
     flops_per_element = 0
 
@@ -52,7 +52,7 @@ class ShapeOfBase(Op):
         return PartialShape([-1 if rank is None else rank])
 
     def refuses_lengths(self) -> bool:
-        return True  # of any length
+        return True  # inference refuses no lengths
 
     def propagate(self, *inputs: Value) -> Array | None:
         shape = inputs[0].shape
@@ -66,9 +66,9 @@ class ShapeOfBase(Op):
 
 @op("ShapeOf-3")
 class ShapeOf(ShapeOfBase):
-    """Lengths of ``data`` along each axis."""
+    """The shape of ``data`` as a 1-D tensor."""
 
-    shape = Output("output_type", "as many numbers as the data has axes")
+    shape = Output("output_type", "the length of each axis, 1-D")
 
     output_type: ElementType = attr(ElementType.i64, doc="element type of the result, i64 or i32")
 
@@ -81,15 +81,15 @@ class ShapeOf(ShapeOfBase):
 
 @op("ShapeOf-1")
 class ShapeOf1(ShapeOfBase):
-    """Lengths of ``data`` along each axis, always as i64."""
+    """The shape of ``data`` as a 1-D tensor of i64."""
 
-    shape = Output(ElementType.i64, "as many numbers as the data has axes")
+    shape = Output(ElementType.i64, "the length of each axis, 1-D")
 
     def evaluate(self, data: Array) -> Array:
         return np.array(data.shape, np.int64)
 
 
-# Reshape: the same elements in another shape.
+# Reshape.
 
 
 @op("Reshape-1")
@@ -106,11 +106,11 @@ class Reshape(Op):
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to reshape")
-    shape = Input(T_SHAPE, "1-D lengths; -1 stands for the remaining elements, 0 as special_zero says")
-    reshaped = Output(T_ANY, "the same elements in the new shape")
+    shape = Input(T_SHAPE, "the new shape, 1-D; one length may be -1, for the remaining elements")
+    reshaped = Output(T_ANY, "the data in the new shape")
 
     special_zero: bool = attr(
-        default_with_warning="false", doc="whether a 0 copies the length of the same axis of the data"
+        default_with_warning="false", doc="whether a length of 0 copies that of the same axis of data"
     )
 
     def infer(self, data: Value, shape: Value) -> PartialShape:
@@ -137,13 +137,13 @@ class Reshape(Op):
             place = lengths.index(-1)
             available = prod(n for i, n in enumerate(data.shape) if i not in copied)
             requested = prod(n for i, n in enumerate(lengths) if i not in copied and i != place)
-            lengths[place] = available // requested if requested else 1  # as in OpenVINO for no elements
+            lengths[place] = available // requested if requested else 1  # 1 without elements, as in OpenVINO
         if prod(lengths) != data.size:
             raise _impossible(PartialShape(data.shape), [int(n) for n in shape.flat], self.special_zero)
         return data.reshape(lengths)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents unchanged if the new shape is static."""
+        """Propagate contents, in the new shape if that is static."""
         contents, bounds, shape = inputs[0].data, inputs[0].bounds, self.infer(*inputs)
         if not shape.is_static:
             return None
@@ -159,7 +159,7 @@ def _beyond(axis: int, shape: Sequence[DimensionLike]) -> str:
 def _impossible(
     source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool
 ) -> InferenceError:
-    """Return the error about a number of elements that does not match."""
+    """Return the error for a shape whose number of elements does not match that of the data."""
     available, shown = product(source), listed(pattern)
     copied = [i for i, n in enumerate(pattern) if special_zero and n == 0]
     requested = product(
@@ -175,13 +175,13 @@ def _impossible(
         message = f"data {source} holds {available} elements, but shape {shown} asks for {requested}"
     return InferenceError(
         message,
-        hint=_way_out(source, pattern, special_zero),
+        hint=_reshape_hint(source, pattern, special_zero),
         clause="the lengths multiply to the number of elements of data",
     )
 
 
-def _way_out(source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool) -> str:
-    """Return a hint about a number of the pattern that could follow from the data, such as a fixed batch."""
+def _reshape_hint(source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool) -> str:
+    """Return a hint about a length of the pattern that could follow from the data, such as a fixed batch."""
     fixed = [i for i, n in enumerate(pattern) if isinstance(n, int) and n > 0]
     for place in fixed if -1 not in pattern else ():
         open_ = [-1 if i == place else n for i, n in enumerate(pattern)]
@@ -199,10 +199,10 @@ def _way_out(source: PartialShape, pattern: Sequence[int | Interval], special_ze
 
 
 class _Target:
-    """The target shape of a pattern.
+    """The output shape of Reshape, given the shape of the data and the pattern ``shape``.
 
-    The number of elements is preserved, which determines the length at -1, or a single other unknown one.
-    Lengths on both sides cancel.
+    The number of elements is preserved, which determines the length at -1, or of a single unknown axis. Lengths that
+    occur in both shapes cancel.
     """
 
     def __init__(self, source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool) -> None:
@@ -215,7 +215,7 @@ class _Target:
             )
 
     def lengths(self) -> list[Dimension]:
-        """Return the lengths, with bounds of unknown ones."""
+        """Return the length of each axis, possibly dynamic; raise if the number of elements cannot match."""
         copied = [i for i, n in enumerate(self.pattern) if self.special_zero and n == 0]
         lengths = [self._length(i, n) for i, n in enumerate(self.pattern)]
         if self.source.rank is None:
@@ -226,7 +226,7 @@ class _Target:
             unknown = [list(self.pattern).index(-1)]
         targets = [d for i, d in enumerate(lengths) if i not in copied and unknown != [i]]
         if len(unknown) == 1:
-            lengths[unknown[0]] = self._left(lengths[unknown[0]], sources, targets)
+            lengths[unknown[0]] = self._divide(lengths[unknown[0]], sources, targets)
         else:
             many, few = map(product, _cancel(sources, targets))
             if not many.compatible(few):
@@ -240,11 +240,11 @@ class _Target:
             return Dimension() if number == -1 else Dimension(number)
         length = Dimension.of(number)
         if (number.min is None or number.min < 0) and -1 not in self.pattern:
-            length = length.join(self._if_left(axis))
+            length = length.join(self._if_remainder(axis))
         if not self.special_zero or length.min > 0 or self.source.rank is None or axis >= self.source.rank:
             return length
-        # It may be 0 and mean a copy. The symbol is kept, as in OpenVINO, which is wrong only if
-        # the data has no elements.
+        # The length may be 0, which copies another one. The symbol is kept, as in OpenVINO; this is wrong only if the
+        # data has no elements.
         other = self.source[axis]
         high = None if length.max is None or other.max is None else max(length.max, other.max)
         return Dimension.between(0, high, length.symbol)
@@ -258,28 +258,30 @@ class _Target:
             )
         return self.source[axis]
 
-    def _if_left(self, axis: int) -> Dimension:
-        """Return the length of an axis if its number is -1, so that the others are lengths."""
+    def _if_remainder(self, axis: int) -> Dimension:
+        """Return the length of an axis of unknown pattern in case that is -1."""
         if self.source.rank is None:
             return Dimension()
-        return self._rest(self.source, [Dimension.of(n) for i, n in enumerate(self.pattern) if i != axis])
+        return self._remainder(
+            self.source, [Dimension.of(n) for i, n in enumerate(self.pattern) if i != axis]
+        )
 
-    def _rest(self, sources: Sequence[Dimension], targets: Sequence[Dimension]) -> Dimension:
-        """Return the possible lengths at -1: at most all elements, and 1 if other axes are empty."""
+    def _remainder(self, sources: Sequence[Dimension], targets: Sequence[Dimension]) -> Dimension:
+        """Return the possible lengths at -1 if an axis may be empty: at most the number of elements, and at least 0."""
         if not self.special_zero and any(d.max == 0 for d in (*sources, *targets)):
             return Dimension(1) if any(d.max == 0 for d in targets) else Dimension(0, 1)
-        most, least = product(map(_some, sources)).max, product(map(_some, targets)).min
+        most, least = product(map(_at_least_one, sources)).max, product(map(_at_least_one, targets)).min
         return Dimension.between(0, None if most is None else max(most // least, 1))
 
-    def _left(self, length: Dimension, sources: list[Dimension], targets: list[Dimension]) -> Dimension:
-        """Divide the source lengths by those of other axes."""
+    def _divide(self, length: Dimension, sources: list[Dimension], targets: list[Dimension]) -> Dimension:
+        """Return ``length`` refined by the quotient of the products of ``sources`` and ``targets``."""
         many, few = map(product, _cancel(sources, targets))
         if few == 0 and not many.contains(0):
             raise self._impossible()
         if few.min == 0:
-            return self._rest(sources, targets) if -1 in self.pattern else length
-        # If the rank of the data is unknown, OpenVINO assumes at least 1 for -1. It is 0 for the rows selected by a mask
-        # as in x[mask], if none is selected; OpenVINO then returns none, too.
+            return self._remainder(sources, targets) if -1 in self.pattern else length
+        # If the rank of the data is unknown, OpenVINO infers a length of at least 1 for -1. At run time, it may be 0,
+        # as for x[mask] with a mask that selects no rows, in OpenVINO too.
         high = None if many.max is None else many.max // few.min
         low = min(many.min, 1) if few.max is None else -(-many.min // few.max)
         if high is not None and low > high:
@@ -293,14 +295,14 @@ class _Target:
         return _impossible(self.source, self.pattern, self.special_zero)
 
 
-def _some(length: Dimension) -> Interval:
+def _at_least_one(length: Dimension) -> Interval:
     return length.map(lambda n: max(n, 1))
 
 
 def _cancel(
     sources: Sequence[Dimension], targets: Sequence[Dimension]
 ) -> tuple[list[Dimension], list[Dimension]]:
-    """Cancel lengths known to be equal on both sides; a 0 is kept."""
+    """Cancel lengths that are known to occur in both shapes, except 0."""
     left = [d for d in sources if d.is_dynamic]
     rest = [d for d in targets if d.is_dynamic]
     for length in list(left):
@@ -314,13 +316,13 @@ def _cancel(
     return [Dimension(many // shared), *left], [Dimension(few // shared), *rest]
 
 
-# Squeeze and Unsqueeze: remove and insert axes of length 1.
+# Squeeze and Unsqueeze.
 
 _LengthT = TypeVar("_LengthT")
 
 
 class SqueezeBase(Op):
-    """Base of the versions. An axis of another length than 1 is kept; a scalar accepts axes 0 and -1."""
+    """Base of the versions of Squeeze. Axes of a length other than 1 are kept; a scalar accepts axes 0 and -1."""
 
     bounded = True
 
@@ -328,45 +330,45 @@ class SqueezeBase(Op):
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to squeeze")
-    axes = Input(T_INDEX, "axes to remove; none, or an empty list, means all of length 1", optional=True)
-    squeezed = Output(T_ANY, "the same elements without these axes")
+    axes = Input(T_INDEX, "axes to remove; all axes of length 1 if absent or empty", optional=True)
+    squeezed = Output(T_ANY, "the data without these axes")
 
     def infer(self, data: Value, axes: Value | None = None) -> PartialShape:
         if axes is not None:
             check_list(axes, "axes")
         shape = data.shape
         if shape.rank is None or (axes is not None and axes.count == 0 and axes.ints() is None):
-            return self._all(shape)
+            return self._squeeze_all(shape)
         chosen = () if axes is None else axes.ints()
         if chosen is None:
             assert axes is not None
-            return self._some(shape, count_of(axes, "axes"))
+            return self._squeeze_unknown(shape, count_of(axes, "axes"))
         if not chosen:
-            return self._all(shape)
-        gone = {normalize_axis(axis, shape.rank, least=1) for axis in chosen}
+            return self._squeeze_all(shape)
+        squeezed = {normalize_axis(axis, shape.rank, least=1) for axis in chosen}
         if not shape.rank:
             return shape
-        if any(self.skips and shape[i].is_dynamic and shape[i].contains(1) for i in gone):
+        if any(self.skips and shape[i].is_dynamic and shape[i].contains(1) for i in squeezed):
             return PartialShape.dynamic()
-        # According to the page, an unknown length counts as 1 here.
-        return PartialShape([d for i, d in enumerate(shape) if i not in gone or not d.contains(1)])
+        # By the specification, an unknown length counts as 1 here.
+        return PartialShape([d for i, d in enumerate(shape) if i not in squeezed or not d.contains(1)])
 
     def evaluate(self, data: Array, axes: Array | None = None) -> Array:
         chosen: Sequence[int] = () if axes is None else axes_of(axes)
-        gone = {normalize_axis(axis, data.ndim, least=1) for axis in chosen} or range(data.ndim)
-        return data.reshape([n for i, n in enumerate(data.shape) if n != 1 or i not in gone])
+        squeezed = {normalize_axis(axis, data.ndim, least=1) for axis in chosen} or range(data.ndim)
+        return data.reshape([n for i, n in enumerate(data.shape) if n != 1 or i not in squeezed])
 
     @property
     def skips(self) -> bool:
-        """Whether an unknown length leaves the rank unknown."""
+        """Whether an axis of unknown length may be kept, so that the rank of the output is unknown."""
         return False
 
-    def _all(self, shape: PartialShape) -> PartialShape:
+    def _squeeze_all(self, shape: PartialShape) -> PartialShape:
         if shape.rank is None or any(d.is_dynamic and d.contains(1) for d in shape):
             return PartialShape.dynamic()
         return PartialShape([d for d in shape if d != 1])
 
-    def _some(self, shape: PartialShape, count: int | None) -> PartialShape:
+    def _squeeze_unknown(self, shape: PartialShape, count: int | None) -> PartialShape:
         if not any(d.contains(1) for d in shape):
             return shape
         if count != 1 or self.skips or not len(shape):
@@ -379,7 +381,7 @@ class Squeeze(SqueezeBase):
     """Remove ``axes`` of length 1 from ``data``."""
 
     allow_axis_skip: bool = attr(
-        False, doc="take an axis of unknown length for one that may stay: the rank is unknown then"
+        False, doc="whether an axis of unknown length may be kept, which makes the rank of the output unknown"
     )
 
     @property
@@ -389,12 +391,12 @@ class Squeeze(SqueezeBase):
 
 @op("Squeeze-1")
 class Squeeze1(SqueezeBase):
-    """Remove ``axes`` of length 1 from ``data``; the rank does not depend on lengths still unknown."""
+    """Remove ``axes`` of length 1 from ``data``; axes of unknown length are assumed to be removed."""
 
 
 @op("Unsqueeze-1")
 class Unsqueeze(Op):
-    """Insert axes of length 1 into ``data``, at ``axes`` of the result."""
+    """Insert axes of length 1 into ``data``, at positions ``axes`` of the result."""
 
     decisions = ("an axis that is named twice is added once, as in OpenVINO; the page does not say",)
 
@@ -404,8 +406,8 @@ class Unsqueeze(Op):
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to unsqueeze")
-    axes = Input(T_INDEX, "places in the result, a scalar or 1-D; negative ones count from its end")
-    unsqueezed = Output(T_ANY, "the same elements with these axes")
+    axes = Input(T_INDEX, "axes of the result to insert, a scalar or 1-D; negative ones count from its end")
+    unsqueezed = Output(T_ANY, "the data with these axes")
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
         check_list(axes, "axes")
@@ -415,17 +417,17 @@ class Unsqueeze(Op):
                 raise InferenceError(
                     "axes is empty; at least one number is expected", clause="axes is not empty"
                 )
-            return PartialShape.dynamic() if shape.rank is None else PartialShape(_with(shape, places))
+            return PartialShape.dynamic() if shape.rank is None else PartialShape(_insert_axes(shape, places))
         if shape.rank is None or axes.count != 1:
             return PartialShape.dynamic()
         return PartialShape.dynamic(shape.rank + 1)
 
     def evaluate(self, data: Array, axes: Array) -> Array:
-        return data.reshape(_with(data.shape, axes_of(axes)))
+        return data.reshape(_insert_axes(data.shape, axes_of(axes)))
 
 
-def _with(lengths: Sequence[_LengthT], places: Sequence[int]) -> list[_LengthT | int]:
-    # OpenVINO drops duplicates. Duplicates of mixed sign have no sound meaning.
+def _insert_axes(lengths: Sequence[_LengthT], places: Sequence[int]) -> list[_LengthT | int]:
+    # OpenVINO drops duplicates. Duplicates of different sign are refused, as they have no sound meaning.
     distinct = sorted(set(places))
     rank = len(lengths) + len(distinct)
     added = normalize_axes(distinct, rank, of="a result")

@@ -1,4 +1,4 @@
-"""Signal processing: Fourier transforms of whole axes, and short-time Fourier transforms (STFT)."""
+"""Signal processing: discrete Fourier transforms, and short-time Fourier transforms (STFT)."""
 
 from __future__ import annotations
 
@@ -17,53 +17,52 @@ from ._define.operation import T_FLOAT, T_INDEX_64, T_SHORT_FLOAT, Input, Op, Ou
 from ._lengths import check_scalar, check_vector, common_count, length_of, normalize_axes
 from .kernels.statistics import compute_dtype
 
-# Complex numbers as pairs along the last axis of a tensor.
+# Complex numbers, stored as pairs along the last axis.
 
 PAIRS = "the real and the imaginary part"
 
 
 def floats(data: Array) -> Array:
-    """Convert to the precision of the transform: at least f32, as in OpenVINO's reference."""
+    """Convert to the dtype of the transform: at least f32, as in OpenVINO's reference."""
     return data.astype(compute_dtype(data.dtype), copy=False)
 
 
 def as_complex(pairs: Array) -> Array:
-    """Return the complex numbers whose real and imaginary parts are along the last axis."""
+    """Convert ``pairs[..., 2]`` of real and imaginary parts to complex numbers ``[...]``."""
     wide = np.ascontiguousarray(floats(pairs))
     return np.asarray(wide.view(np.result_type(wide, np.complex64))[..., 0])
 
 
 def as_pairs(numbers: Array) -> Array:
-    """Return complex numbers as pairs along a new last axis."""
+    """Convert complex numbers ``[...]`` to pairs ``[..., 2]`` of real and imaginary parts."""
     return np.ascontiguousarray(numbers)[..., None].view(numbers.real.dtype)
 
 
-# Discrete Fourier transforms (DFT, IDFT, RDFT, IRDFT) along given axes.
+# Discrete Fourier transforms: DFT, IDFT, RDFT and IRDFT.
 
 COMPLEX = f"complex numbers, {PAIRS} along the last axis"
 
 
 class FourierTransform(Op):
-    """Base of the transforms. A member defines the transform of complex or real numbers.
+    """Base of discrete Fourier transforms. A subclass defines `transform`.
 
-    Axes refer to the complex numbers, without the axis of their parts. OpenVINO's CPU plugin fails or gives
-    garbage for no axes and for an axis truncated to nothing; and for real numbers, if ``signal_size`` is -1
-    or larger than the data. The package has no reference. OpenVINO does not accept f64, which the pages allow
-    as far as supported.
+    Axes refer to the complex numbers, without the axis of their parts. OpenVINO's CPU plugin fails or gives garbage if
+    there are no axes or an axis is truncated to length 0, and for real data if ``signal_size`` is -1 or exceeds the data;
+    OpenVINO has no callable reference. It does not accept f64, whose support the specification leaves open.
     """
 
     data = Input(T_SHORT_FLOAT, COMPLEX)
     axes = Input(T_INDEX_64, "axes to transform, 1-D, in any order; negative ones count from the end")
     signal_size = Input(
         T_INDEX_64,
-        "how long to make each of these axes first, by cutting or by adding zeros at the end; -1, or nothing "
-        "at all, means as long as it is",
+        "length of each of these axes, to which data is first truncated or padded with zeros at the end; -1 keeps the "
+        "length; if absent, all lengths are kept",
         optional=True,
     )
     transformed = Output(T_SHORT_FLOAT, COMPLEX)
 
     parts: ClassVar[bool] = True
-    """Whether the data are complex."""
+    """Whether the input is complex."""
 
     def infer(self, data: Value, axes: Value, signal_size: Value | None = None) -> PartialShape:
         count = common_count(axes=axes, signal_size=signal_size)
@@ -72,37 +71,37 @@ class FourierTransform(Op):
         if rank is None:
             return PartialShape.dynamic()
         claims = _claims(_places(axes, rank), sizes, -1 if signal_size is None else Interval(), count)
-        return self.outward(
+        return self.output_shape(
             [self._transformed_length(axis, dim, claims) for axis, dim in enumerate(data.shape[:rank])]
         )
 
     def evaluate(self, data: Array, axes: Array, signal_size: Array | None = None) -> Array:
         inputs = (data, axes) if signal_size is None else (data, axes, signal_size)
         shape = self.infer(*map(Value.constant, inputs)).static
-        if 0 in shape or 0 in data.shape:  # NumPy refuses to transform these
+        if 0 in shape or 0 in data.shape:  # NumPy refuses to transform empty arrays
             return np.zeros(shape, data.dtype)
         rank = data.ndim - self.parts
         places = [int(a) % rank for a in axes]
         requested = [-1] * len(places) if signal_size is None else signal_size.tolist()
         sizes = [data.shape[p] if n == -1 else n for n, p in zip(requested, places, strict=True)]
         if places and requested[-1] == -1:
-            sizes[-1] = self.along_last(data.shape[places[-1]])
+            sizes[-1] = self.signal_length(data.shape[places[-1]])
         return self.transform(data, sizes, places).astype(data.dtype, copy=False)
 
     def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
-        """Transform along non-empty axes of the given sizes."""
+        """Transform along the axes ``places``, after truncating or padding them to ``sizes``, none of which is 0."""
         raise NotImplementedError
 
-    def outward(self, lengths: list[Dimension]) -> PartialShape:
-        """Return the shape of the output from the lengths of axes."""
+    def output_shape(self, lengths: list[Dimension]) -> PartialShape:
+        """Return the output shape, given the length of each axis of numbers."""
         return PartialShape([*lengths, 2])
 
-    def along_last(self, length: int) -> int:
-        """Return the length of the signal for data of a length along the last axis."""
+    def signal_length(self, length: int) -> int:
+        """Return the default length of the signal along the last transformed axis, given that of the data."""
         return length
 
-    def halved(self, length: Dimension) -> Dimension:
-        """Return the length kept of a signal along the last axis."""
+    def output_length(self, length: Dimension) -> Dimension:
+        """Return the length of the output along the last transformed axis, given that of the signal."""
         return length
 
     def _rank(self, data: Value, axes: Value) -> int | None:
@@ -126,13 +125,13 @@ class FourierTransform(Op):
         return rank
 
     def _transformed_length(self, axis: int, dim: Dimension, claims: list[TransformedAxis]) -> Dimension:
-        """Return the length of an axis after the transform, joined over all axes that may be this one."""
+        """Return the output length of an axis, joined over all transformed axes that may be this one."""
         own = [claim for claim in claims if claim.place == axis]
         possible = [self._resize(dim, c) for c in own or claims if c.place in (axis, None)]
         return reduce(Dimension.join, possible if own else [dim, *possible])
 
     def _resize(self, dim: Dimension, claim: TransformedAxis) -> Dimension:
-        whole = Dimension.of(dim.map(self.along_last)) if claim.last else dim
+        whole = Dimension.of(dim.map(self.signal_length)) if claim.last else dim
         lowest = claim.size if isinstance(claim.size, int) else claim.size.min
         if claim.size == -1:
             length = whole
@@ -140,22 +139,22 @@ class FourierTransform(Op):
             length = whole.join(Dimension.of(claim.size))
         else:
             length = Dimension.of(claim.size)
-        return self.halved(length) if claim.last else length
+        return self.output_length(length) if claim.last else length
 
     def flops(self, operands: Operands) -> Count:
-        """Return 5 n log2 n FLOPs for each transform of n complex numbers, half of it for real ones."""
+        """Return 5 n log2 n FLOPs for each transform of n complex numbers, and half of it for real numbers."""
         *points, _ = self._complex(operands)
         axes = operands.content(1)
         places = range(len(points)) if axes is None else [int(a) % len(points) for a in axes.flat]
         return 5 * product(points) * total(log2(points[axis]) for axis in places)
 
     def _complex(self, operands: Operands) -> Lengths:
-        """Return the lengths of the complex tensor as large as the transform."""
+        """Return the shape of the complex tensor, which determines the size of the transform."""
         return operands.outputs[0]
 
 
 class TransformedAxis(NamedTuple):
-    """An axis to transform: its position, its new length, and whether it is the last one."""
+    """An axis to transform: its position (``None`` if unknown), its signal size, and whether it is the last one."""
 
     place: int | None
     size: int | Interval
@@ -168,7 +167,14 @@ def _claims(
     size: int | Interval,
     count: int | None,
 ) -> list[TransformedAxis]:
-    """Return the axes, of unknown position and size if necessary; two if even their number is unknown."""
+    """Return the axes to transform; if their number is unknown, two that stand for the last one and all others.
+
+    Args:
+        places: the axes, ``None`` where unknown.
+        sizes: the signal sizes, if known.
+        size: the signal size of every axis if ``sizes`` is ``None``.
+        count: the number of axes, if known.
+    """
     if count is None:
         return [TransformedAxis(None, size, False), TransformedAxis(None, size, True)]
     pairs = zip(places or [None] * count, sizes or [size] * count, strict=True)
@@ -176,7 +182,7 @@ def _claims(
 
 
 def _places(axes: Value, rank: int) -> list[int | None] | None:
-    """Return the axes as far as known."""
+    """Return the nonnegative axes, each ``None`` if unknown; ``None`` if nothing is known of them."""
     numbers = axes.numbers()
     if numbers is None:
         return None
@@ -185,7 +191,7 @@ def _places(axes: Value, rank: int) -> list[int | None] | None:
 
 
 def _signal_sizes(signal_size: Value) -> list[int | Interval] | None:
-    """Return the requested lengths as far as known."""
+    """Return the requested lengths, intervals if unknown; ``None`` if nothing is known of them."""
     numbers = signal_size.numbers()
     for n in numbers or ():
         highest = n.max if isinstance(n, Interval) else n
@@ -199,7 +205,7 @@ def _signal_sizes(signal_size: Value) -> list[int | Interval] | None:
 
 @op("DFT-7")
 class DFT(FourierTransform):
-    """The discrete Fourier transform of ``data`` along ``axes``."""
+    """Discrete Fourier transform of ``data`` along ``axes``."""
 
     def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
         return as_pairs(np.fft.fftn(as_complex(data), sizes, places))
@@ -214,7 +220,7 @@ class IDFT(FourierTransform):
 
 
 class RealFourierTransform(FourierTransform):
-    """A transform with one real side; the other is stored by half along the last of ``axes``."""
+    """Base of RDFT and IRDFT, between a real signal and half of its spectrum along the last of ``axes``."""
 
     def _rank(self, data: Value, axes: Value) -> int | None:
         rank = super()._rank(data, axes)
@@ -225,16 +231,16 @@ class RealFourierTransform(FourierTransform):
 
 @op("RDFT-9")
 class RDFT(RealFourierTransform):
-    """The first half of the discrete Fourier transform of real ``data`` along ``axes``.
+    """Discrete Fourier transform of real ``data`` along ``axes``.
 
-    It ends in the middle of the last of ``axes``; the rest follows by symmetry.
+    Along the last of ``axes``, only the first n // 2 + 1 of n elements are returned; the others follow by symmetry.
     """
 
     data = Input(T_SHORT_FLOAT, "real numbers")
 
     parts = False
 
-    def halved(self, length: Dimension) -> Dimension:
+    def output_length(self, length: Dimension) -> Dimension:
         return Dimension.of(length.map(lambda n: n // 2 + 1 if n else 0))
 
     def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
@@ -245,15 +251,15 @@ class RDFT(RealFourierTransform):
 class IRDFT(RealFourierTransform):
     """Inverse of RDFT: the real signal whose transform along ``axes`` is ``data``.
 
-    Where ``signal_size`` does not tell how many there are along the last of ``axes``, they are even.
+    Unless ``signal_size`` determines the length of the signal along the last of ``axes``, the length is even.
     """
 
     transformed = Output(T_SHORT_FLOAT, "real numbers")
 
-    def outward(self, lengths: list[Dimension]) -> PartialShape:
+    def output_shape(self, lengths: list[Dimension]) -> PartialShape:
         return PartialShape(lengths)
 
-    def along_last(self, length: int) -> int:
+    def signal_length(self, length: int) -> int:
         return max(2 * (length - 1), 0)
 
     def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
@@ -263,27 +269,27 @@ class IRDFT(RealFourierTransform):
         return operands.inputs[0]
 
 
-# Short-time Fourier transforms (STFT and ISTFT) of frames of a signal, which may overlap.
+# Short-time Fourier transforms (STFT and ISTFT), of overlapping frames of a signal.
 
-# Ports are ordered as in the class bodies, and these are not the first.
-WINDOW = Input(T_FLOAT, "factors of a frame's elements, 1-D; at most as many as a frame has")
+# Ports that both operations share. They are not declared in a base class, as they would then precede the first port.
+WINDOW = Input(T_FLOAT, "factors of the elements of a frame, 1-D; at most as long as a frame")
 FRAME_SIZE = Input(T_INDEX_64, "length of a frame, a scalar")
-FRAME_STEP = Input(T_INDEX_64, "distance from frame to frame, a scalar")
+FRAME_STEP = Input(T_INDEX_64, "distance between frames, a scalar")
 
 
 class STFTBase(Op):
-    """Base of both directions: frames of equal length, at equal distances, under a window.
+    """Base of STFT and ISTFT.
 
-    A window shorter than a frame is padded with zeros on both sides, with an odd one at the end.
+    A window shorter than a frame is padded with zeros on both sides; an odd number of zeros has the extra one at the end.
     """
 
-    def windowed(self, window: Array, size: int) -> Array:
-        """Return the window padded to a frame."""
+    def pad_window(self, window: Array, size: int) -> Array:
+        """Return the window, padded to the length of a frame."""
         missing = size - len(window)
         return np.pad(floats(window), (missing // 2, missing - missing // 2))
 
     def check_window(self, window: Value, size: Dimension) -> None:
-        """Require that a window fits into a frame."""
+        """Require a nonempty window that is not longer than a frame."""
         check_vector(window, "window")
         if window.count == 0:
             raise InferenceError(
@@ -296,33 +302,35 @@ class STFTBase(Op):
             )
 
     def flops(self, operands: Operands) -> Count:
-        """Return 5 n log2 n FLOPs for each frame of n complex numbers, half of it for real ones."""
+        """Return 5 n log2 n FLOPs for each frame of n complex numbers, and half of it for real numbers."""
         size = operands.content(2)
         length = operands.unknown("frame") if size is None else int(size.flat[0])
         return 5 * product(self._spectrum(operands)[:-1]) * log2(length)
 
     def _spectrum(self, operands: Operands) -> Lengths:
-        """Return the lengths of the frequency tensor."""
+        """Return the shape of the tensor of frequencies."""
         return operands.outputs[0]
 
 
 @op("STFT-15")
 class STFT(STFTBase):
-    """The first half of the discrete Fourier transform of each frame of a real ``signal``.
+    """Discrete Fourier transform of each frame of a real ``signal``, of which the first half is returned.
 
-    A rest that is too short for a frame is left out.
+    Elements after the last whole frame are ignored.
     """
 
-    signal = Input(T_FLOAT, "one signal, 1-D, or a batch of them, 2-D")
+    signal = Input(T_FLOAT, "a signal, [length], or a batch of signals, [batch, length]")
     window = WINDOW
     frame_size = FRAME_SIZE
     frame_step = FRAME_STEP
     transformed = Output(
         T_FLOAT,
-        "[batch, frames, frequencies, 2], the real and the imaginary part last; no batch for one signal",
+        "[batch, frames, frequencies, 2], the real and the imaginary part last; without batch for a 1-D signal",
     )
 
-    transpose_frames: bool = attr(default_with_warning="false", doc="put the frequencies before the frames")
+    transpose_frames: bool = attr(
+        default_with_warning="false", doc="whether to return frequencies before frames"
+    )
 
     def infer(self, signal: Value, window: Value, frame_size: Value, frame_step: Value) -> PartialShape:
         size, step = _positive(frame_size, "frame_size"), _positive(frame_step, "frame_step")
@@ -347,7 +355,7 @@ class STFT(STFTBase):
         self.infer(*map(Value.constant, (signal, window, frame_size, frame_step)))
         size, step = int(frame_size), int(frame_step)
         frames = np.lib.stride_tricks.sliding_window_view(floats(signal), size, -1)[..., ::step, :]
-        pairs = as_pairs(np.fft.rfft(frames * self.windowed(window, size)))
+        pairs = as_pairs(np.fft.rfft(frames * self.pad_window(window, size)))
         if self.transpose_frames:
             pairs = pairs.swapaxes(-2, -3)
         return pairs.astype(signal.dtype, copy=False)
@@ -355,32 +363,33 @@ class STFT(STFTBase):
 
 @op("ISTFT-16")
 class ISTFT(STFTBase):
-    """Inverse of STFT: frames are added, and divided by the sum of squared windows.
+    """Inverse of STFT: frames are overlapped, added, and divided by the sum of squared windows.
 
-    Where no window reaches, the signal is 0.
+    The signal is 0 where that sum is 0.
     """
 
     data = Input(
-        T_FLOAT, "[batch, frequencies, frames, 2], the real and the imaginary part last, or without batch"
+        T_FLOAT,
+        "[batch, frequencies, frames, 2], the real and the imaginary part last; the batch axis is optional",
     )
     window = WINDOW
     frame_size = FRAME_SIZE
     frame_step = FRAME_STEP
     signal_length = Input(
         T_INDEX_64,
-        "how long to make the signal, one number, by cutting or by adding zeros at the end; absent, all that "
-        "frames cover, and if center is true less half a frame on both sides",
+        "length of the signal, one number, to which it is truncated or padded with zeros at the end; if absent, all that "
+        "frames cover, without half a frame at both ends if center is true",
         optional=True,
     )
-    signal = Output(T_FLOAT, "[batch, time], or [time]")
+    signal = Output(T_FLOAT, "[batch, time], or [time] if data has no batch")
 
     center: bool = attr(
         default_with_warning="false",
-        doc="leave out half a frame at the beginning, which was added for the transform",
+        doc="whether to drop half a frame at the start, by which the signal was padded for the transform",
     )
     normalized: bool = attr(
         default_with_warning="false",
-        doc="multiply by the square root of frame_size, by which data was divided",
+        doc="whether to multiply by the square root of frame_size, by which data was divided",
     )
 
     def infer(
@@ -422,8 +431,8 @@ class ISTFT(STFTBase):
                 clause="data has frame_size // 2 + 1 frequencies",
             )
         before_last = Dimension.between(max(frames.min, 1), frames.max) - 1
-        # For frames of odd length, the page has one element less than OpenVINO.
-        rest = _odd(fitting) if self.center else fitting
+        # For frames of odd length, the specification has one element less than OpenVINO.
+        rest = _parity(fitting) if self.center else fitting
         return PartialShape([*batch, requested or before_last * step + rest])
 
     def evaluate(
@@ -438,7 +447,7 @@ class ISTFT(STFTBase):
         inputs += [] if signal_length is None else [signal_length]
         *_, length = self.infer(*map(Value.constant, inputs)).static
         size, step = int(frame_size), int(frame_step)
-        factors = self.windowed(window, size)
+        factors = self.pad_window(window, size)
         frames = np.fft.irfft(as_complex(data), size, -2).swapaxes(-1, -2) * factors
         weight = np.broadcast_to(np.square(factors), frames.shape[-2:])
         total, weights = _overlap_add(frames, step), _overlap_add(weight, step)
@@ -454,13 +463,13 @@ class ISTFT(STFTBase):
 
 
 def _positive(value: Value, name: str) -> Dimension:
-    """Return a scalar that is at least 1."""
+    """Return the length that a scalar input holds; raise if it is less than 1."""
     check_scalar(value, name)
     return length_of(value, name, least=1)
 
 
 def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
-    """Return the number of frames in a signal of at least one frame."""
+    """Return the number of frames in a signal that is at least one frame long."""
     low = 1
     if size.max is not None and step.max is not None:
         low = max((length.min - size.max) // step.max + 1, 1)
@@ -468,16 +477,16 @@ def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
 
 
 def _frame_sizes(bins: Dimension) -> Dimension:
-    """Return the possible frame lengths for a number of frequencies."""
+    """Return the possible frame lengths for ``bins`` frequencies."""
     return Dimension.between(max(2 * (bins.min - 1), 1), None if bins.max is None else 2 * bins.max - 1)
 
 
-def _odd(size: Dimension) -> Interval:
+def _parity(size: Dimension) -> Interval:
     return Dimension(size.min % 2) if size.is_static else Dimension(0, 1)
 
 
 def _overlap_add(frames: Array, step: int) -> Array:
-    """Add up frames along the second-to-last axis, each shifted by ``step``."""
+    """Add frames ``[..., frames, size]``, each shifted by ``step`` against the one before; return ``[..., time]``."""
     *batch, count, size = frames.shape
     pieces = -(-size // step)
     cut = np.zeros((*batch, count, pieces * step), frames.dtype)

@@ -1,4 +1,4 @@
-"""Sparse operations: sums over rows of embedding tables, and sparse tensors without empty rows."""
+"""Sparse operations: embedding bags, and SparseFillEmptyRows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ._define.operation import NUMBERS, T_INDEX_64, Element, Input, Op, Output, 
 from ._lengths import check_at_most, check_below, check_scalar, check_vector, length_of, lengths_of, of_rank
 from .kernels.matmul import accumulator_dtype, from_accumulator
 
-# Embedding bags: sums over rows of an embedding table.
+# Embedding bags: sums or means of rows of an embedding table.
 
 
 class EmbeddingBagBase(Op):
-    """Base of embedding bags: rows of a table, weighted and summed in groups.
+    """Base of embedding bags, which reduce groups of rows of a table.
 
-    Small floating-point types are summed in f32 and rounded once.
+    f16 and bf16 are summed in f32 and rounded once.
     """
 
-    emb_table = Input(T, "[rows, ...]: the rows to add up")
+    emb_table = Input(T, "the embedding table, [rows, ...]")
 
     reduction = "sum"
 
@@ -39,7 +39,7 @@ class EmbeddingBagBase(Op):
         per_sample_weights: Value | None,
         default_index: Value | None = None,
     ) -> PartialShape:
-        """Return the shape of the output, one entry for each group."""
+        """Check the inputs, and return the output shape ``[groups, ...]``."""
         if per_sample_weights is not None:
             if self.reduction != "sum":
                 raise InferenceError(
@@ -65,7 +65,7 @@ class EmbeddingBagBase(Op):
         return emb_table.shape.replace({0: groups})
 
     def check(self, *inputs: Array | None) -> None:
-        """Validate the inputs by inference, now that all numbers are known."""
+        """Check the contents of all inputs, by inference on known values."""
         self.infer(*(None if x is None else Value.constant(x) for x in inputs))
 
     def reduce(
@@ -77,10 +77,19 @@ class EmbeddingBagBase(Op):
         default: Array | None = None,
         weights: Array | None = None,
     ) -> Array:
-        """Sum the rows of ``count`` groups, given the group of each index."""
+        """Reduce groups of rows of the table.
+
+        Args:
+            emb_table: the table.
+            indices: the rows to reduce.
+            group: the group of each index.
+            count: the number of groups.
+            default: the row that is the result of an empty group; zeros if negative or absent.
+            weights: a factor for each index.
+        """
         if default is not None and default < 0:
             default = None
-        if not indices.size:  # no memory for sums of nothing
+        if not indices.size:  # needs no accumulator
             row = np.zeros((), emb_table.dtype) if default is None else emb_table[default]
             return np.full((count, *emb_table.shape[1:]), row, emb_table.dtype)
         work = accumulator_dtype(emb_table.dtype)
@@ -99,21 +108,19 @@ class EmbeddingBagBase(Op):
         return result
 
     def flops(self, operands: Operands) -> Count:
-        """Return one FLOP for each element of each summed row, two if weighted."""
+        """Return one FLOP for each element of each summed row, or two if it is weighted."""
         names = [port.name for port in self.inputs[: len(operands.inputs)]]
         factor = 2 if "per_sample_weights" in names else 1
         return factor * size(operands.inputs[1]) * size(operands.inputs[0][1:])
 
 
 class OffsetBags(EmbeddingBagBase):
-    """Bags given by their start offsets in a list of indices."""
+    """Base of embedding bags that are given by offsets in a list of indices."""
 
-    indices = Input(T_INDEX_64, "1-D: rows of the table, bag after bag")
-    offsets = Input(T_INDEX_64, "1-D: where in indices each bag starts, ascending")
-    default_index = Input(
-        T_INDEX_64, "scalar: row for empty bags; absent or -1, they are zeros", optional=True
-    )
-    per_sample_weights = Input(T, "1-D: a factor for each index", optional=True)
+    indices = Input(T_INDEX_64, "rows of the table, bag after bag, 1-D")
+    offsets = Input(T_INDEX_64, "the start of each bag in indices, 1-D and ascending")
+    default_index = Input(T_INDEX_64, "row for empty bags, a scalar; zeros if absent or -1", optional=True)
+    per_sample_weights = Input(T, "factor of each index, 1-D", optional=True)
     output = Output(T, "[bags, ...]")
 
     def infer(
@@ -142,7 +149,7 @@ class OffsetBags(EmbeddingBagBase):
         self.check(emb_table, indices, offsets, default_index, per_sample_weights)
         starts = offsets.astype(np.int64)
         steps = np.append(starts[1:], len(indices)) - starts if len(starts) else starts
-        first = int(starts[0]) if len(starts) else len(indices)  # indices before it are in no bag
+        first = int(starts[0]) if len(starts) else len(indices)  # earlier indices belong to no bag
         bag = np.repeat(np.arange(len(starts)), steps)
         weights = None if per_sample_weights is None else per_sample_weights[first:]
         return self.reduce(emb_table, indices[first:], bag, len(offsets), default_index, weights)
@@ -150,23 +157,23 @@ class OffsetBags(EmbeddingBagBase):
 
 @op("EmbeddingBagOffsetsSum-3")
 class EmbeddingBagOffsetsSum(OffsetBags):
-    """For each bag, the sum of the rows of ``emb_table`` at its ``indices``."""
+    """The sum of the rows of ``emb_table`` in each bag, whose ``indices`` start at ``offsets``."""
 
 
 @op("EmbeddingBagOffsets-15")
 class EmbeddingBagOffsets(OffsetBags):
-    """For each bag, the sum or mean of the rows of ``emb_table`` at its ``indices``."""
+    """The sum or mean of the rows of ``emb_table`` in each bag, whose ``indices`` start at ``offsets``."""
 
     reduction: Literal["sum", "mean"] = attr(
-        "sum", doc="how rows of a bag are reduced; only sum takes weights"
+        "sum", doc="reduction of the rows of a bag; only sum allows weights"
     )
 
 
 class PackedBags(EmbeddingBagBase):
-    """Bags of equal size, one per row of indices."""
+    """Base of embedding bags of equal size, one for each row of ``indices``."""
 
-    indices = Input(T_INDEX_64, "[bags, rows of a bag]: rows of the table")
-    per_sample_weights = Input(T, "a factor for each index", optional=True)
+    indices = Input(T_INDEX_64, "rows of the table, [bags, rows of a bag]")
+    per_sample_weights = Input(T, "factor of each index, of the shape of indices", optional=True)
     output = Output(T, "[bags, ...]")
 
     def infer(
@@ -186,29 +193,29 @@ class PackedBags(EmbeddingBagBase):
 
 @op("EmbeddingBagPackedSum-3")
 class EmbeddingBagPackedSum(PackedBags):
-    """For each row of ``indices``, the sum of those rows of ``emb_table``."""
+    """The sum of the rows of ``emb_table`` in each bag, which is a row of ``indices``."""
 
 
 @op("EmbeddingBagPacked-15")
 class EmbeddingBagPacked(PackedBags):
-    """For each row of ``indices``, the sum or mean of those rows of ``emb_table``."""
+    """The sum or mean of the rows of ``emb_table`` in each bag, which is a row of ``indices``."""
 
     reduction: Literal["sum", "mean"] = attr(
-        "sum", doc="how rows of a bag are reduced; only sum takes weights"
+        "sum", doc="reduction of the rows of a bag; only sum allows weights"
     )
 
 
 @op("EmbeddingSegmentsSum-3")
 class EmbeddingSegmentsSum(EmbeddingBagBase):
-    """For each segment, the sum of the rows of ``emb_table`` whose ``indices`` belong to it."""
+    """The sum of the rows of ``emb_table`` in each segment, given the segment of each of ``indices``."""
 
-    indices = Input(T_INDEX_64, "1-D: rows of the table")
-    segment_ids = Input(T_INDEX_64, "1-D: the segment of each index")
-    num_segments = Input(T_INDEX_64, "scalar: how many segments there are")
+    indices = Input(T_INDEX_64, "rows of the table, 1-D")
+    segment_ids = Input(T_INDEX_64, "the segment of each index, 1-D")
+    num_segments = Input(T_INDEX_64, "number of segments, a scalar")
     default_index = Input(
-        T_INDEX_64, "scalar: row for empty segments; absent or -1, they are zeros", optional=True
+        T_INDEX_64, "row for empty segments, a scalar; zeros if absent or -1", optional=True
     )
-    per_sample_weights = Input(T, "1-D: a factor for each index", optional=True)
+    per_sample_weights = Input(T, "factor of each index, 1-D", optional=True)
     output = Output(T, "[segments, ...]")
 
     def infer(
@@ -248,7 +255,7 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
 
 
 def _check_ascending(offsets: Value, count: Dimension) -> None:
-    """Require known offsets that ascend and stay within the indices."""
+    """Require that known offsets ascend, and are at most the number of indices."""
     check_at_most(offsets, "offsets", count, "the number of indices")
     values = offsets.ints() or ()
     for before, after in pairwise(values):
@@ -259,24 +266,24 @@ def _check_ascending(offsets: Value, count: Dimension) -> None:
             )
 
 
-# Sparse matrices in COO format: fill empty rows.
+# SparseFillEmptyRows, on sparse matrices in COO format.
 
 T_VALUE = Element("T", (*NUMBERS, ElementType.string), "any numeric type or string")
 
 
 @op("SparseFillEmptyRows-16", spec="sparse/fill-empty-rows-16")
 class SparseFillEmptyRows(Op):
-    """Put ``default_value`` at the start of each row of a sparse matrix that has no elements."""
+    """Insert ``default_value`` at the start of each empty row of a sparse matrix."""
 
     flops_per_element = 0
 
-    values = Input(T_VALUE, "1-D: the elements")
-    dense_shape = Input(T_INDEX_64, "rows and columns of the matrix")
-    indices = Input(T_INDEX_64, "[elements, 2]: row and column of each element")
-    default_value = Input(T_VALUE, "scalar for empty rows", mixed=True)
-    output_indices = Output(T_INDEX_64, "[elements, 2]: row and column of each element, in row-major order")
-    output_values = Output(T_VALUE, "1-D: the elements in that order")
-    empty_row_indicator = Output(ElementType.boolean, "1-D: for each row whether it was empty")
+    values = Input(T_VALUE, "the elements, 1-D")
+    dense_shape = Input(T_INDEX_64, "numbers of rows and columns of the matrix, [2]")
+    indices = Input(T_INDEX_64, "row and column of each element, [elements, 2]")
+    default_value = Input(T_VALUE, "element to insert into empty rows, a scalar", mixed=True)
+    output_indices = Output(T_INDEX_64, "row and column of each element, in row-major order, [elements, 2]")
+    output_values = Output(T_VALUE, "the elements in the same order, 1-D")
+    empty_row_indicator = Output(ElementType.boolean, "whether each row was empty, 1-D")
 
     def infer(
         self, values: Value, dense_shape: Value, indices: Value, default_value: Value
@@ -309,21 +316,20 @@ class SparseFillEmptyRows(Op):
                 check_below(places, f"column {axis} of indices", length, f"{name}s in dense_shape")
         if positions is not None:
             return Dimension.of(rows - len(np.unique(positions[:, 0])) + len(positions))
-        # Each row gets at most one element, and if there are elements, one row at least needs none.
+        # Each row gets at most one element, and if there are elements, at least one row gets none.
         most = None if count.max is None or rows.max is None else count.max + rows.max - (count.min > 0)
         return Dimension.between(max(count.min, rows.min), most)
 
     def evaluate(
         self, values: Array, dense_shape: Array, indices: Array, default_value: Array
     ) -> tuple[Array, Array, Array]:
-        self.infer(
-            *map(Value.constant, (values, dense_shape, indices, default_value))
-        )  # raises if out of range
+        # Inference raises if indices are out of range.
+        self.infer(*map(Value.constant, (values, dense_shape, indices, default_value)))
         occupied = np.zeros(int(dense_shape[0]), bool)
         occupied[indices[:, 0]] = True
         added = np.zeros((np.count_nonzero(~occupied), 2), indices.dtype)
         added[:, 0] = np.flatnonzero(~occupied)
-        places = np.concatenate([indices, added])
+        positions = np.concatenate([indices, added])
         filled = np.concatenate([values, np.full(len(added), default_value, values.dtype)])
-        order = np.lexsort((places[:, 1], places[:, 0]))
-        return places[order], filled[order], ~occupied
+        order = np.lexsort((positions[:, 1], positions[:, 0]))
+        return positions[order], filled[order], ~occupied

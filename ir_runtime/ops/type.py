@@ -1,4 +1,4 @@
-"""Type conversions: element types, and strings to bytes and back."""
+"""Type operations: conversion of element types, and packing and unpacking of strings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T_PLACE = Element("T_IDX", (ElementType.i64, ElementType.i32), "i64 or i32")
 T_BYTE = Element("T_BYTE", (ElementType.u8,), "u8")
 T_TEXT = Element("T_TEXT", (ElementType.string,), "string")
 
-# The types of promotion: by kind, from narrow to wide.
+# The types of ConvertPromoteTypes by kind, from narrow to wide.
 REALS = ("f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64")
 SIGNED = ("i4", "i8", "i16", "i32", "i64")
 UNSIGNED = ("u1", "u4", "u8", "u16", "u32", "u64")
@@ -61,14 +61,14 @@ class Convert(Op):
     flops_per_element = 0
 
     data = Input(T, "tensor to convert")
-    converted = Output("destination_type", "the same shape, in the new type")
+    converted = Output("destination_type", "the converted elements, of the shape of data")
 
     destination_type: ElementType = attr(doc="element type to convert to")
 
     symbolic = True
 
     def verify(self) -> None:
-        """Require a numeric type."""
+        """Require a numeric destination type."""
         if self.destination_type not in NUMERIC:
             raise ValidationError(
                 f"attribute 'destination_type' must be a numeric type, not {self.destination_type.label}",
@@ -79,14 +79,14 @@ class Convert(Op):
         return data.shape
 
     def refuses_lengths(self) -> bool:
-        return True  # of any length
+        return True  # inference refuses no lengths
 
     def evaluate(self, data: Array, *, types: Types = ()) -> Array:
         (source,) = elements((data,), types)
         return convert(data, self.destination_type, source)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents, or bounds between real and integer types."""
+        """Propagate contents, and convert bounds between floating-point and integer types."""
         (data,) = inputs
         if data.bounds is not None:
             return from_reals(data.bounds, data.element, self.destination_type)
@@ -106,7 +106,7 @@ class ConvertLike(Op):
 
     data = Input(T, "tensor to convert")
     like = Input(T_LIKE, "tensor of the element type to convert to")
-    converted = Output(T_LIKE, "the shape of data, in the new type")
+    converted = Output(T_LIKE, "the converted elements, of the shape of data")
 
     symbolic = True
 
@@ -114,7 +114,7 @@ class ConvertLike(Op):
         return TensorType(like.element, data.shape)
 
     def refuses_lengths(self) -> bool:
-        return True  # of any length
+        return True  # inference refuses no lengths
 
     def evaluate(self, data: Array, like: Array, *, types: Types = ()) -> Array:
         source, target = elements((data, like), types)
@@ -135,25 +135,30 @@ class ConvertLike(Op):
 class ConvertPromoteTypes(Op):
     """Convert both inputs to a common element type that represents the values of either.
 
-    A real type goes before an integer type, and that before boolean. Of one kind, the type is the
-    narrowest for the numbers of both.
+    Floating-point types take precedence over integer types, and these over boolean. Of two types of one kind, the common
+    type is the narrowest that represents the values of both.
     """
 
     flops_per_element = 0
 
-    input_0 = Input(Element("T1", PROMOTED, "boolean, integers but u2, u3, u6, and common reals"), "a tensor")
-    input_1 = Input(Element("T2", PROMOTED, "boolean, integers but u2, u3, u6, and common reals"), "a tensor")
+    input_0 = Input(
+        Element("T1", PROMOTED, "boolean, integers but u2, u3, u6, and common reals"), "first tensor"
+    )
+    input_1 = Input(
+        Element("T2", PROMOTED, "boolean, integers but u2, u3, u6, and common reals"), "second tensor"
+    )
     output_0 = Output(Element("T_OUT", PROMOTED, "the common type"), "input_0 in the common type")
     output_1 = Output(Element("T_OUT", PROMOTED, "the common type"), "input_1 in the common type")
 
     promote_unsafe: bool = attr(
-        False, doc="allow a type that may not hold an input's numbers, or that neither input has"
+        False,
+        doc="whether to allow a type that does not represent all values of the inputs, or that neither input has",
     )
     pytorch_scalar_promotion: bool = attr(
-        False, doc="let a scalar take the type of a tensor that is none, if both are of one kind"
+        False, doc="whether a scalar takes the type of a tensor of higher rank, if both types are of one kind"
     )
     u64_integer_promotion_target: ElementType = attr(
-        ElementType.f32, doc="the type that u64 and a signed integer become"
+        ElementType.f32, doc="common type of u64 and a signed integer"
     )
 
     def infer(self, input_0: Value, input_1: Value) -> tuple[TensorType, TensorType]:
@@ -166,7 +171,7 @@ class ConvertPromoteTypes(Op):
         return convert(input_0, element, a), convert(input_1, element, b)
 
     def common(self, a: TensorType, b: TensorType) -> ElementType:
-        """Return the common type; dynamic if it depends on unknown ranks."""
+        """Return the common type, or dynamic if it depends on unknown types or ranks."""
         if a.element is b.element or ElementType.dynamic in (a.element, b.element):
             return a.element if a.element is b.element else ElementType.dynamic
         if self.pytorch_scalar_promotion and _kind(a.element) == _kind(b.element):
@@ -179,7 +184,10 @@ class ConvertPromoteTypes(Op):
         return self._wide(a.element, b.element)
 
     def _like(self, scalar: ElementType, tensor: ElementType) -> ElementType:
-        """Return the tensor's type if wide enough; OpenVINO halves the bits of unsigned scalars."""
+        """Return the type of the tensor; raise if it may be too narrow for the scalar.
+
+        For an unsigned scalar and a signed tensor, OpenVINO requires only half the bits.
+        """
         halved = scalar.label in UNSIGNED and tensor.label in SIGNED
         fits = scalar.bits <= tensor.bits * (2 if halved else 1)
         if scalar.label in SIGNED and tensor.label in UNSIGNED:
@@ -219,16 +227,16 @@ class ConvertPromoteTypes(Op):
 
 @op("StringTensorPack-15")
 class StringTensorPack(Op):
-    """Strings from their bytes: the i-th is ``symbols[begins[i]:ends[i]]``.
+    """Build strings from bytes: string i is ``symbols[begins[i]:ends[i]]``.
 
-    Texts may overlap, and come in any order; OpenVINO refuses constants that do not ascend.
+    Strings may overlap and be in any order; OpenVINO refuses constant begins and ends that do not ascend.
     """
 
     flops_per_element = 0
 
-    begins = Input(T_PLACE, "where strings begin, of any shape")
-    ends = Input(T_PLACE, "where strings end: the place behind their last byte, of the shape of begins")
-    symbols = Input(T_BYTE, "bytes in UTF-8, 1-D")
+    begins = Input(T_PLACE, "start of each string in symbols, of any shape")
+    ends = Input(T_PLACE, "exclusive end of each string in symbols, of the shape of begins")
+    symbols = Input(T_BYTE, "UTF-8 bytes, 1-D")
     output = Output(ElementType.string, "the strings, of the shape of begins")
 
     def infer(self, begins: Value, ends: Value, symbols: Value) -> PartialShape:
@@ -262,16 +270,14 @@ class StringTensorPack(Op):
 
 @op("StringTensorUnpack-15")
 class StringTensorUnpack(Op):
-    """Concatenated bytes of the strings in ``data``, and the begin and end of each."""
+    """The concatenated bytes of the strings in ``data``, with the start and end of each."""
 
     flops_per_element = 0
 
     data = Input(T_TEXT, "strings, of any shape")
-    begins = Output(ElementType.i32, "where strings begin, of the shape of data")
-    ends = Output(
-        ElementType.i32, "where strings end: the place behind their last byte, of the shape of data"
-    )
-    symbols = Output(ElementType.u8, "bytes in UTF-8, 1-D")
+    begins = Output(ElementType.i32, "start of each string in symbols, of the shape of data")
+    ends = Output(ElementType.i32, "exclusive end of each string in symbols, of the shape of data")
+    symbols = Output(ElementType.u8, "UTF-8 bytes, 1-D")
 
     def infer(self, data: Value) -> tuple[PartialShape, PartialShape, PartialShape]:
         length = Dimension(0) if data.count == 0 else Dimension()
@@ -289,17 +295,17 @@ def _kind(element: ElementType) -> int:
     return 0 if element is ElementType.boolean else 2 if element.real else 1
 
 
-# Bounds on real numbers in shape arithmetic between two ``Convert`` operations.
+# Bounds of floating-point tensors, for shape arithmetic between two Convert operations.
 
-# Real types with bounds. In f64, OpenVINO's bounds are wrong, and files declare them.
+# The floating-point types whose bounds are propagated. In f64, OpenVINO infers wrong bounds, which files declare.
 _COUNTING = (ElementType.f16, ElementType.bf16, ElementType.f32)
 
-# Types that overflow to infinity at implausible lengths.
+# Types of fewer bits overflow to infinity at plausible lengths.
 _NARROW = 32
 
 
 def to_reals(numbers: Array, element: ElementType) -> Bounds | None:
-    """Convert bounds on integers (``dtype=object``) to bounds on a real type."""
+    """Convert integers and intervals (``dtype=object``) to bounds of a floating-point type, or ``None`` if unsupported."""
     if element not in _COUNTING:
         return None
     pairs = [ends(number) for number in numbers.flat]
@@ -316,7 +322,7 @@ def _convert_bounds(numbers: Sequence[int | None], element: ElementType, absent:
 
 
 def from_reals(bounds: Bounds, source: ElementType, target: ElementType) -> Array | Bounds | None:
-    """Convert bounds on real numbers to another type; integers become intervals."""
+    """Convert bounds of a floating-point tensor to another element type; for an integer type, return intervals."""
     if target.real:
         return Bounds(convert(bounds.lower, target, source), convert(bounds.upper, target, source))
     if target is ElementType.boolean:
@@ -326,7 +332,7 @@ def from_reals(bounds: Bounds, source: ElementType, target: ElementType) -> Arra
 
 
 def _whole(lower: float, upper: float, source: ElementType, target: ElementType) -> Number:
-    # Infinity, or a number too large for the target, becomes the lowest integer.
+    # Infinity and values out of range become the lowest integer, so nothing is known of the result.
     limit = 2.0 ** (target.bits - 1)
     if (np.isinf(upper) and source.bits < _NARROW) or limit <= upper < np.inf or -np.inf < lower < -limit:
         return Interval()

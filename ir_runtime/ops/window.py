@@ -1,4 +1,4 @@
-"""Sliding windows: the base of convolutions and poolings."""
+"""Sliding windows, the base of convolution and pooling."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Pads = tuple[tuple[int, int], ...]
 
 
 class SlidingWindow(Op):
-    """Base of operations that slide a kernel over spatial axes: strides, padding, number of windows.
+    """Base of operations that slide a kernel over spatial axes: strides, padding, and the number of windows.
 
-    The pages of convolutions allow strides and dilations of 0; this is meaningless, and OpenVINO refuses
-    both.
+    The specification of convolutions allows strides and dilations of 0, which are meaningless; they are refused, as in
+    OpenVINO.
     """
 
     strides: tuple[int, ...] = attr(gt=0, doc="step of the window along each spatial axis")
@@ -31,17 +31,16 @@ class SlidingWindow(Op):
     )
     auto_pad: Literal["explicit", "same_upper", "same_lower", "valid"] = attr(
         "explicit",
-        doc="explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: "
-        "so much that the output is the input divided by the stride, rounded up, an odd one at the end "
-        "or at the beginning",
+        doc="explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that makes the output "
+        "length that of the input divided by the stride, rounded up, with the odd element at the end or start",
     )
 
     axis_defaults: ClassVar[Mapping[str, str]] = {"pads_begin": "0", "pads_end": "0"}
-    """OpenVINO's defaults per spatial axis of attributes that a file omits though the specification requires them."""
+    """OpenVINO's defaults, per spatial axis, of required attributes that a file omits."""
 
     @classmethod
     def omitted_defaults(cls, data: Mapping[str, str]) -> dict[str, str]:
-        """Return the defaults of omitted attributes, per axis if an attribute gives the number of axes."""
+        """Return the defaults of omitted attributes, repeated per axis if another attribute gives the number of axes."""
         lists = (
             data[name] for name in ("strides", "dilations", "kernel", *cls.axis_defaults) if data.get(name)
         )
@@ -53,7 +52,7 @@ class SlidingWindow(Op):
         }
 
     def verify(self) -> None:
-        """Require one number per spatial axis."""
+        """Require one element per spatial axis in each attribute."""
         self._per_axis("dilations", self.spread())
         if self.auto_pad == "explicit":
             self._per_axis("pads_begin", self.pads_begin)
@@ -68,7 +67,7 @@ class SlidingWindow(Op):
             )
 
     def spread(self) -> tuple[int, ...]:
-        """Return the dilation along each axis."""
+        """Return the dilation along each spatial axis."""
         return (1,) * len(self.strides)
 
     def rounding(self) -> str:
@@ -76,7 +75,7 @@ class SlidingWindow(Op):
         return "floor"
 
     def extent(self, axis: int, kernel: int) -> int:
-        """Return the length covered by a dilated kernel."""
+        """Return the number of elements that the dilated kernel spans along a spatial axis."""
         return (kernel - 1) * self.spread()[axis] + 1
 
     def pads(self, lengths: Sequence[int], kernel: Sequence[int]) -> Pads:
@@ -94,13 +93,13 @@ class SlidingWindow(Op):
         return (small, large) if self.auto_pad == "same_upper" else (large, small)
 
     def kernel_of(self, inputs: Sequence[PartialShape]) -> Sequence[Dimension]:
-        """Return the lengths of the kernel from the input shapes: by default, filters are the second input."""
+        """Return the spatial lengths of the kernel; by default, those of the filters, the second input."""
         rank = len(self.strides)
         filters = inputs[1]
         return [Dimension()] * rank if filters.rank is None or filters.rank < rank else filters[-rank:]
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the padding of each axis; zero if it depends on an unknown length."""
+        """Return the padding of each spatial axis, or 0 if it depends on an unknown length."""
         if self.auto_pad == "valid":
             none = [0] * len(self.strides)
             return {"pads_begin": none, "pads_end": none}
@@ -150,7 +149,7 @@ class SlidingWindow(Op):
         )
 
     def slide(self, lengths: Sequence[Dimension], kernel: Sequence[Dimension]) -> list[Dimension]:
-        """Return the number of windows along each spatial axis; lengths may be dynamic."""
+        """Return the number of windows along each spatial axis, given lengths that may be dynamic."""
         return [self._fit(axis, n, k) for axis, (n, k) in enumerate(zip(lengths, kernel, strict=True))]
 
     def _fit(self, axis: int, length: Dimension, kernel: Dimension) -> Dimension:
@@ -186,12 +185,12 @@ class SlidingWindow(Op):
 
 
 class DilatedWindow(SlidingWindow):
-    """A sliding window with dilations."""
+    """Base of operations with dilations."""
 
     dilations: tuple[int, ...] = attr(gt=0, doc="distance between kernel elements along each spatial axis")
 
     def spread(self) -> tuple[int, ...]:
-        """Return the dilation along each axis."""
+        """Return the dilation along each spatial axis."""
         return self.dilations
 
 

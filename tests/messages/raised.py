@@ -290,7 +290,7 @@ NO_MESSAGES = {
     ("ir_runtime/ir/dimension.py", "is not a single number"): _STOPS,
     ("ir_runtime/ir/dimension.py", "has no known bounds"): _STOPS,
     ("ir_runtime/ops/conversion.py", "bounds on integers say nothing"): _STOPS,
-    ("ir_runtime/ops/reduction.py", "what nothing reduces to"): _STOPS,
+    ("ir_runtime/ops/reduction.py", "the reduction of no elements"): _STOPS,
     ("ir_runtime/_util/array_files.py", "the header is too long"): _DAMAGED,
     ("ir_runtime/_util/array_files.py", "the header cannot be read"): _DAMAGED,
     ("ir_runtime/_util/array_files.py", "a length is negative"): _DAMAGED,

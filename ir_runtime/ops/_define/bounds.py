@@ -166,7 +166,7 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
 
 
 def power(x: Number, y: Number) -> Number:
-    """Return ``x ** y``; unbounded unless there are few pairs, or ``x`` is nonnegative and ``y`` known.
+    """Return ``x ** y``; unbounded unless the operands have few values, or ``x`` is nonnegative and ``y`` known.
 
     >>> power(Dimension(2, 8), 2), power(3, Dimension(0, 4)), power(Dimension(), Dimension(0, 4))
     (<Dimension: 4..64>, <Dimension: 1..81>, Interval(None, None))
@@ -180,7 +180,7 @@ def power(x: Number, y: Number) -> Number:
         return Interval()  # 0 to a negative power is infinite
     if c == d == 1:
         return x
-    if (enumerated := _enumerate_pairs(x, y, _rounded_power)) is not None:
+    if (enumerated := _enumerate_pairs(x, y, _round_power)) is not None:
         low, high = ends(enumerated)
     elif c == d and c >= 0 and a is not None and a >= 0:
         low, high = a**c, None if b is None and c else (b or 0) ** c
@@ -190,7 +190,7 @@ def power(x: Number, y: Number) -> Number:
     return Interval() if max(map(abs, (low or 0, high or 0))) > LARGEST_POWER else span(low, high)
 
 
-def _rounded_power(base: int, exponent: int) -> int:
+def _round_power(base: int, exponent: int) -> int:
     return int(base**exponent) if exponent >= 0 else round(float(base) ** exponent)
 
 

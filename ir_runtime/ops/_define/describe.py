@@ -54,7 +54,7 @@ class Tensor(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """The test samples of an operation, counted by what they are compared with, and the ranks and types that they cover."""
+    """The number of test samples of an operation by reference (``by_hand``: computed manually), with ranks and types."""
 
     reference: int
     plugin: int
@@ -298,7 +298,7 @@ def _page(description: Described) -> Iterator[str]:
     yield from _section("Attributes", map(_attribute, description["attributes"]))
     yield from _section("Types", map(_element, description["types"]))
     for title in ("Clauses", "Decisions"):
-        yield from _section(title, _numbered(title[0], description[title.lower()]))
+        yield from _section(title, _number_sentences(title[0], description[title.lower()]))
     yield from _engine_table(description["engines"])
     if description["tests"]:
         yield from _example(description["tests"])
@@ -362,7 +362,7 @@ def _element(element: Described) -> str:
     return _entry(element["name"], element["allowed"], "")
 
 
-def _numbered(letter: str, sentences: Sequence[str]) -> Iterator[str]:
+def _number_sentences(letter: str, sentences: Sequence[str]) -> Iterator[str]:
     return (f"{letter}{number}: {sentence}" for number, sentence in enumerate(sentences, 1))
 
 

@@ -361,7 +361,7 @@ class Op:
         return element if port is None or element not in FLOATS else wider.get(port.element.name, element)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Return the contents of the outputs as far as they follow from those of the inputs; ``None`` if unknown.
+        """Return the contents of the outputs, given those of the inputs, or ``None`` if they are unknown.
 
         By default, run `evaluate` on the known contents of the inputs. Operations may override this method.
         """
@@ -480,9 +480,9 @@ class _Evaluated(Protocol):
 
 
 def is_large(type: TensorType) -> bool:
-    """Return whether a tensor is too large to propagate its contents, or of unknown rank.
+    """Return whether a tensor is too large for its contents to be propagated, or of unknown rank.
 
-    An empty tensor is large if the product of its other lengths is.
+    The size of an empty tensor is the product of its other lengths.
     """
     if type.shape.is_static:
         return (math.prod(type.shape.static) or span_of(type.shape)) > MAX_PROPAGATED

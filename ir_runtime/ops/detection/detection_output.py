@@ -209,7 +209,7 @@ class DetectionOutputBase(Op):
             of_classes = boxes[image, :valid].transpose(1, 0, 2)
             rows += [
                 self._rows(image, label, places, scores[image], of_classes)
-                for label, places in self._left(of_classes, scores[image, :valid].T)
+                for label, places in self._select_boxes(of_classes, scores[image, :valid].T)
             ]
         detections = np.concatenate([np.zeros((0, 7), scores.dtype), *rows])[: shape[2]]
         result = np.zeros(shape, scores.dtype)
@@ -255,10 +255,12 @@ class DetectionOutputBase(Op):
             boxes = np.concatenate([centre - half, centre + half], axis=-1)
         return np.clip(boxes, 0, 1) if self.clip_before_nms else boxes
 
-    def _left(self, boxes: Array, scores: Array) -> Kept:
+    def _select_boxes(self, boxes: Array, scores: Array) -> Kept:
         """Return the boxes of a batch entry that remain after suppression and ``keep_top_k``."""
         selected = (
-            self._of_best_classes(boxes, scores) if self.decrease_label_id else self._of_all(boxes, scores)
+            self._select_best_classes(boxes, scores)
+            if self.decrease_label_id
+            else self._select_all(boxes, scores)
         )
         most = self.keep_top_k[0]
         if most < 0 or sum(len(places) for _, places in selected) <= most:
@@ -268,7 +270,7 @@ class DetectionOutputBase(Op):
         best = np.lexsort((places, -scores[labels, places]))[:most]
         return [(label, places[best][labels[best] == label]) for label in np.unique(labels[best]).tolist()]
 
-    def _of_all(self, boxes: Array, scores: Array) -> Kept:
+    def _select_all(self, boxes: Array, scores: Array) -> Kept:
         return [
             (
                 label,
@@ -280,7 +282,7 @@ class DetectionOutputBase(Op):
             if label != self.background_label_id
         ]
 
-    def _of_best_classes(self, boxes: Array, scores: Array) -> Kept:
+    def _select_best_classes(self, boxes: Array, scores: Array) -> Kept:
         if len(scores) < 2 or not scores.shape[1]:
             return []
         labels = scores[1:].argmax(axis=0) + 1
@@ -332,13 +334,13 @@ def common_quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dim
         what: the counted items, for messages.
     """
     quotient = Dimension()
-    for length, each, name in lengths:
+    for length, divisor, name in lengths:
         if not length.is_static:
             continue
-        count, rest = divmod(length.__index__(), each)
+        count, rest = divmod(length.__index__(), divisor)
         if rest:
             raise InferenceError(
-                f"the last dim of {name} is {length}, not a multiple of {each}, as it holds {each} numbers for each of "
+                f"the last dim of {name} is {length}, not a multiple of {divisor}, as it holds {divisor} numbers for each of "
                 f"the {what}",
                 hint=_HINTS[name],
                 clause=f"the last dim of {name} is a multiple of the numbers for each of the {what}",
@@ -346,7 +348,7 @@ def common_quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dim
         merged = quotient.merge(Dimension(count))
         if merged is None:
             raise InferenceError(
-                f"the last dim of {name} is {length}, {each} numbers for each of {count} {what}, but the inputs before "
+                f"the last dim of {name} is {length}, {divisor} numbers for each of {count} {what}, but the inputs before "
                 f"are for {quotient}",
                 hint=_HINTS[name],
                 clause=f"{name} is for as many {what} as the inputs before it",

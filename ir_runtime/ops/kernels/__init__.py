@@ -1,1 +1,1 @@
-"""Numerical kernels shared by operations and backends, independent of the IR."""
+"""NumPy kernels shared by operations and backends, independent of the IR."""

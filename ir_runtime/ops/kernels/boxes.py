@@ -1,6 +1,6 @@
-"""Boxes: intersection over union (IoU), and non-maximum suppression (NMS).
+"""Intersection over union (IoU) and non-maximum suppression (NMS) of boxes.
 
-A box is four numbers in the last axis: two corners, the smaller coordinates first.
+A box is a row ``x1, y1, x2, y2``: two corners, the smaller coordinates first.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from ..._util.arrays import Array, Float
 __all__ = ["areas", "descending", "greedy_nms", "iou", "decode_deltas", "soft_nms", "as_float"]
 
 
-# Kept boxes and candidates compared per chunk, so that the pairs stay in the cache.
+# The numbers of winners and of candidates compared per chunk, so that the pairs stay in the cache.
 TOGETHER, ABREAST = 128, 512
-# Candidates examined first for each box to be kept.
+# The number of candidates to examine at once, per box that may still be selected.
 WINDOW = 2
 
 
 def as_float(numbers: Array) -> Array:
-    """Convert to the dtype for computing boxes: at least f32."""
+    """Convert to the dtype in which boxes are computed: f64 for f64, else f32."""
     return numbers if numbers.dtype == np.float64 else numbers.astype(np.float32, copy=False)
 
 
 def areas(boxes: Array, extra: float = 0) -> Array:
-    """Return the area of each box; ``extra`` is added to its sides."""
+    """Return the area of each box, with ``extra`` added to its sides."""
     more = boxes.dtype.type(extra)
     return np.asarray((boxes[..., 2] - boxes[..., 0] + more) * (boxes[..., 3] - boxes[..., 1] + more))
 
 
 def iou(a: Array, b: Array, extra: float = 0, *, apart: bool = True) -> Array:
-    """Return the intersection over union of broadcast boxes; 0 for empty boxes.
+    """Return the intersection over union of boxes that broadcast; 0 if a box is empty.
 
     Args:
-        a: boxes.
-        b: other boxes.
-        extra: added to the sides of boxes: 1 if coordinates are pixels.
-        apart: whether boxes with a gap never overlap, even if ``extra`` closes it.
+        a: boxes ``[..., 4]``.
+        b: boxes ``[..., 4]``.
+        extra: what to add to the sides of boxes: 1 if coordinates are pixels.
+        apart: whether boxes with a gap between them never overlap, even if ``extra`` closes it.
     """
-    # One coordinate after the other: NumPy is slow on rows of two.
+    # One axis after the other, since NumPy is slow on rows of two.
     ours, theirs = np.moveaxis(a, -1, 0), np.moveaxis(b, -1, 0)
     shared, touching = a.dtype.type(1), np.True_
     for low, high in ((0, 2), (1, 3)):
@@ -53,26 +53,26 @@ def iou(a: Array, b: Array, extra: float = 0, *, apart: bool = True) -> Array:
         shared = shared * np.maximum(side, 0)
     mine, other = areas(a, extra), areas(b, extra)
     together = mine + other - shared
-    # Negated, so that NaN propagates to the result, and suppresses nothing.
+    # The comparisons are negated, so that NaN propagates to the result, and suppresses nothing.
     meets = touching & ~((shared <= 0) | (mine <= 0) | (other <= 0))
     with np.errstate(all="ignore"):
         return np.asarray(np.where(meets, shared / together, a.dtype.type(0)))
 
 
 def descending(scores: Array, above: float | None = None, most: int = -1) -> Array:
-    """Return the indices of scores in descending order (stable).
+    """Return the indices that sort scores in descending order (stable).
 
     Args:
         scores: 1-D.
-        above: the exclusive lower limit.
-        most: the most indices to return; -1 means all.
+        above: the exclusive minimum of the scores to return.
+        most: the maximum number of indices; -1 means all.
     """
-    places = np.arange(len(scores)) if above is None else np.flatnonzero(scores > above)
-    if above is not None and 0 < most < len(places):
-        best = scores[places]  # sort only those at least as good as the last one
-        places = places[best >= np.partition(best, -most)[-most]]
-    places = places[np.argsort(-scores[places], kind="stable")]
-    return places if most < 0 else places[:most]
+    indices = np.arange(len(scores)) if above is None else np.flatnonzero(scores > above)
+    if above is not None and 0 < most < len(indices):
+        best = scores[indices]  # sort only scores that are at least the last one returned
+        indices = indices[best >= np.partition(best, -most)[-most]]
+    indices = indices[np.argsort(-scores[indices], kind="stable")]
+    return indices if most < 0 else indices[:most]
 
 
 def greedy_nms(
@@ -85,19 +85,19 @@ def greedy_nms(
     apart: bool = True,
     eta: float = 1,
 ) -> Array:
-    """Return the boxes kept by greedy non-maximum suppression, given boxes in descending order of score.
+    """Return the indices of the boxes that greedy non-maximum suppression selects.
 
     Args:
-        boxes: [n, 4]
-        threshold: the largest allowed overlap.
-        most: the most boxes to keep; -1 means any number.
+        boxes: boxes ``[n, 4]`` in descending order of score.
+        threshold: the maximum overlap of selected boxes.
+        most: the maximum number of boxes to select; -1 means all.
         extra: see `iou`.
         inclusive: whether an overlap equal to ``threshold`` also suppresses.
         apart: see `iou`.
-        eta: the factor of the threshold for each box kept, while it is above 0.5.
+        eta: the factor of the threshold after each selected box, while the threshold is above 0.5.
     """
     if eta < 1:
-        return _adaptive(boxes, threshold, eta, extra, inclusive, apart)
+        return _suppress_adaptively(boxes, threshold, eta, extra, inclusive, apart)
     limit, more = boxes.dtype.type(threshold), boxes.dtype.type(extra)
 
     def suppresses(a: Array, b: Array) -> Array:
@@ -107,7 +107,7 @@ def greedy_nms(
     columns = np.concatenate([boxes.T, areas(boxes, extra)[None]])
     remaining, window = (most, max(WINDOW * most, TOGETHER)) if most >= 0 else (len(boxes), len(boxes))
     selected = list[Array]()
-    # If few boxes are kept, further candidates are examined only when needed.
+    # If few boxes are selected, further candidates are examined only when needed.
     for start in range(0, len(boxes), max(window, 1)):
         if remaining < 1:
             break
@@ -116,38 +116,38 @@ def greedy_nms(
         for winners in selected:
             alive = _survivors(columns[:, winners], left, suppresses, more, limit)
             rest, left = rest[alive], left[:, alive]
-        found = _best(rest, left, suppresses, more, limit, remaining)
-        remaining -= sum(map(len, found))
-        selected += found
+        winners_of_window = _select(rest, left, suppresses, more, limit, remaining)
+        remaining -= sum(map(len, winners_of_window))
+        selected += winners_of_window
     return np.concatenate(selected) if selected else np.zeros(0, np.int64)
 
 
 _Suppresses: TypeAlias = Callable[[Array, Array], Array]
-"""Whether boxes, given in columns with their areas, suppress others, which broadcast against them."""
+"""Maps two arrays of boxes that broadcast, given as columns with their areas, to whether the first suppress the second."""
 
 
-def _best(
+def _select(
     rest: Array, left: Array, suppresses: _Suppresses, more: Float, limit: Float, most: int
 ) -> list[Array]:
-    """Return the kept boxes among ``rest``, given in columns as ``left``, at most ``most``."""
+    """Select at most ``most`` of the candidates ``rest``, whose boxes are the columns ``left``."""
     selected: list[Array] = []
-    # In chunks of the best: find the survivors, then what they suppress.
+    # Chunk by chunk, the best first: find the winners in the chunk, then the candidates that they suppress.
     while len(rest) and most > 0:
         deadline.check()
-        some = min(TOGETHER, most)
-        best, others = left[:, :some], left[:, some:]
-        winners = _first_come(suppresses(best[:, :, None], best[:, None]))
+        chunk = min(TOGETHER, most)
+        best, others = left[:, :chunk], left[:, chunk:]
+        winners = _select_in_order(suppresses(best[:, :, None], best[:, None]))
         selected.append(rest[winners])
         most -= len(winners)
         if not most:
             break
         alive = _survivors(best[:, winners], others, suppresses, more, limit)
-        rest, left = rest[some:][alive], others[:, alive]
+        rest, left = rest[chunk:][alive], others[:, alive]
     return selected
 
 
 def _survivors(best: Array, others: Array, suppresses: _Suppresses, more: Float, limit: Float) -> Array:
-    """Return a mask of the others that none of the best suppresses."""
+    """Return a mask of the boxes ``others`` that no box of ``best`` suppresses."""
     alive = np.ones(others.shape[1], np.bool_)
     for one, other in _candidates(best, others, more, limit):
         suppressed = suppresses(best[:, one], others[:, other])
@@ -156,10 +156,10 @@ def _survivors(best: Array, others: Array, suppresses: _Suppresses, more: Float,
 
 
 def _candidates(a: Array, b: Array, more: Float, limit: Float) -> Iterator[tuple[Array, Array]]:
-    """Yield pairs of boxes, given in columns with their areas, whose overlap may reach the limit.
+    """Yield the indices of pairs of boxes, given as columns with their areas, whose overlap may reach the limit.
 
-    The overlap is ``shared / (areas - shared)``, so it reaches the limit when ``shared`` is a certain
-    fraction of the areas.
+    The overlap is ``shared / (areas - shared)``, so it reaches the limit where ``shared`` is at least
+    ``limit / (1 + limit)`` of the sum of both areas.
     """
     count = a.shape[1]
     if not limit > 0:
@@ -168,7 +168,7 @@ def _candidates(a: Array, b: Array, more: Float, limit: Float) -> Iterator[tuple
         return
     part = limit / (1 + limit) * a.dtype.type(1 - 1e-5)
     most = min(ABREAST, b.shape[1])
-    # Arrays of the same shape are processed fastest.
+    # NumPy is fastest on operands of the same shape, without broadcasting.
     wide = np.repeat(a[:, :, None], most, axis=2)
     wide[4] *= part
     areas = b[4] * part
@@ -189,7 +189,7 @@ def _candidates(a: Array, b: Array, more: Float, limit: Float) -> Iterator[tuple
 
 
 def _sides(low: Array, high: Array, lows: Array, highs: Array, more: Float, out: Array, edge: Array) -> None:
-    """Return the lengths of the intersections along an axis."""
+    """Write the lengths of the intersections along an axis to ``out``; ``edge`` is scratch memory."""
     np.minimum(high, highs, out=out)
     np.maximum(low, lows, out=edge)
     np.subtract(out, edge, out=out)
@@ -197,21 +197,21 @@ def _sides(low: Array, high: Array, lows: Array, highs: Array, more: Float, out:
         np.add(out, more, out=out)
 
 
-def _first_come(suppresses: Array) -> list[int]:
-    """Return the kept boxes, when each kept box suppresses some later ones."""
+def _select_in_order(suppresses: Array) -> list[int]:
+    """Return the boxes that no earlier selected box suppresses, given the matrix of which box suppresses which."""
     packed = np.packbits(suppresses, axis=1, bitorder="little")
     rows, width = packed.tobytes(), packed.shape[1]
     left, selected = (1 << len(suppresses)) - 1, list[int]()
     while left:
         index = (left & -left).bit_length() - 1
         selected.append(index)
-        gone = int.from_bytes(rows[width * index : width * (index + 1)], "little")
-        left &= ~(gone | 1 << index)
+        suppressed = int.from_bytes(rows[width * index : width * (index + 1)], "little")
+        left &= ~(suppressed | 1 << index)
     return selected
 
 
 def _overlaps_of(a: Array, b: Array, more: Float, touching: bool, limit: Float) -> Array:
-    """Return the `iou` of boxes in columns with their areas; above a limit of 0, no overlap may also be NaN."""
+    """Return the `iou` of boxes given as columns with their areas; 0 may become NaN if ``limit`` is above 0."""
     width, height = np.minimum(a[2], b[2]), np.minimum(a[3], b[3])
     width -= np.maximum(a[0], b[0])
     height -= np.maximum(a[1], b[1])
@@ -223,18 +223,18 @@ def _overlaps_of(a: Array, b: Array, more: Float, touching: bool, limit: Float) 
     shared *= np.maximum(height, 0, out=height)
     union = b[4] + a[4]
     union -= shared
-    if limit > 0 and not touching:  # neither 0 nor NaN is above it
+    if limit > 0 and not touching:  # then 0 and NaN are alike: neither exceeds the limit
         with np.errstate(all="ignore"):
             return np.asarray(np.divide(shared, union, out=union))
-    # Negated, so that NaN propagates to the result, and suppresses nothing.
+    # The comparisons are negated, so that NaN propagates to the result, and suppresses nothing.
     meets = meets & ~((shared <= 0) | (a[4] <= 0) | (b[4] <= 0))
     return np.asarray(np.divide(shared, union, out=np.zeros_like(union), where=meets))
 
 
-def _adaptive(
+def _suppress_adaptively(
     boxes: Array, threshold: float, eta: float, extra: float, inclusive: bool, apart: bool
 ) -> Array:
-    """Suppress greedily with a threshold that adapts after each kept box."""
+    """Suppress greedily with a threshold that shrinks by ``eta`` after each selected box."""
     selected: list[int] = []
     for index, box in enumerate(boxes):
         limit = boxes.dtype.type(threshold)
@@ -248,15 +248,15 @@ def _adaptive(
 def soft_nms(
     boxes: Array, scores: Array, sigma: float, most: int, *, above: float, cut: float | None = None
 ) -> tuple[Array, Array]:
-    """Return the boxes that soft NMS keeps (Bodla et al. 2017), and their decayed scores.
+    """Return the indices of the boxes that soft NMS selects (Bodla et al. 2017), and their decayed scores.
 
     Args:
-        boxes: [n, 4]
-        scores: [n]
-        sigma: an overlap multiplies a score by ``exp(-overlap ** 2 / (2 * sigma))``.
-        most: the most boxes to keep.
-        above: boxes are dropped unless their score is above this.
-        cut: boxes that overlap by this or more are dropped at once.
+        boxes: boxes ``[n, 4]``.
+        scores: scores ``[n]``.
+        sigma: the width of the decay: an overlap multiplies a score by ``exp(-overlap ** 2 / (2 * sigma))``.
+        most: the maximum number of boxes to select.
+        above: the exclusive minimum of scores, also after their decay.
+        cut: the overlap from which a box is dropped at once.
     """
     alive = np.flatnonzero(scores > above)
     boxes, current = boxes[alive], scores[alive]
@@ -278,13 +278,13 @@ def soft_nms(
 
 
 def decode_deltas(boxes: Array, deltas: Array, extra: float = 0, largest: float | None = None) -> Array:
-    """Decode deltas to boxes: shifts of the centre in units of the sides, and logarithms of scale factors.
+    """Apply deltas to boxes: shifts of the centre in units of the sides, and logarithms of scale factors.
 
     Args:
-        boxes: [..., 4]
-        deltas: [..., 4]: x, y, log of width, log of height.
+        boxes: boxes ``[..., 4]``.
+        deltas: deltas ``[..., 4]`` of x, y, log width and log height.
         extra: see `iou`.
-        largest: the upper limit of the logarithms.
+        largest: the maximum of the logarithms.
     """
     more = boxes.dtype.type(extra)
     sides = boxes[..., 2:] - boxes[..., :2] + more

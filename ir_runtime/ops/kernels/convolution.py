@@ -14,7 +14,7 @@ from .matmul import accumulator_dtype, from_accumulator
 
 __all__ = ["convolve", "pad_spatial", "windows_of"]
 
-# The im2col matrix has at most this number of elements at a time, or those of one output row.
+# The maximum number of elements of the im2col matrix, which has at least one output row.
 IM2COL_LIMIT = 1 << 22
 
 
@@ -43,7 +43,7 @@ def convolve(
 
 
 def windows_of(x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Array:
-    """Return a view ``[N, C, position..., element...]`` of the windows over the trailing axes of ``x[N, C, ...]``."""
+    """Return the windows over the trailing axes of ``x[N, C, ...]``, as a view ``[N, C, position..., element...]``."""
     spatial = tuple(range(2, x.ndim))
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     if any(n < e for n, e in zip(x.shape[2:], extent, strict=True)):

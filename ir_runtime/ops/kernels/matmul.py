@@ -1,4 +1,4 @@
-"""Matrix products of any element type: accumulator dtypes, and rounding the sums."""
+"""Matrix products of any numeric dtype, with their accumulator dtypes and the rounding of sums."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ __all__ = ["matmul", "accumulator_dtype"]
 
 
 def accumulator_dtype(dtype: DType) -> DType:
-    """Return the dtype of the accumulator for sums of products: BLAS has f32 and f64 only.
+    """Return the accumulator dtype for sums of products; BLAS supports only f32 and f64.
 
-    Integers of up to 16 bits are exact in f64, however many are added; wider ones keep their type and wrap
-    around.
+    Sums of products of integers of up to 16 bits are exact in f64; wider integers keep their dtype and wrap around.
     """
     if dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         return dtype
@@ -23,7 +22,7 @@ def accumulator_dtype(dtype: DType) -> DType:
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """Multiply matrices of one dtype; integers wrap around, narrow floats are rounded once."""
+    """Multiply matrices of equal dtype; integers wrap around, and sums of f16 and bf16 are rounded once."""
     work = accumulator_dtype(a.dtype)
     product = np.asarray(np.matmul(a.astype(work, copy=False), b.astype(work, copy=False)))
     return from_accumulator(product, a.dtype)

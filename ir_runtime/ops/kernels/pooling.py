@@ -1,4 +1,4 @@
-"""Pooling: sliding windows over trailing axes, reduced one kernel element at a time."""
+"""Pooling over the trailing axes: sliding windows are reduced one kernel element at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Windows", "pool", "pool_indices", "sum_dtype"]
 
 
 class Windows:
-    """The geometry of sliding windows along each trailing axis."""
+    """The geometry of sliding windows along each trailing axis: count, kernel, strides, dilations, padding."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Windows:
         self.strides, self.dilations = strides, dilations
 
     def pads(self, lengths: Sequence[int]) -> Pads:
-        """Return the padding before and after each axis up to the end of the last window."""
+        """Return the padding before and after each axis, up to the end of the last window."""
         ends = [
             max((c - 1) * s + (k - 1) * d + 1 - b - n, 0)
             for n, c, k, s, d, b in zip(
@@ -44,13 +44,13 @@ class Windows:
         return list(zip(self.begins, ends, strict=True))
 
     def positions(self, axis: int, element: int) -> slice:
-        """Return the positions on the padded axis of a kernel element in all windows."""
+        """Return the positions of a kernel element in all windows, as a slice of the padded axis."""
         start = element * self.dilations[axis]
         reach = max((self.count[axis] - 1) * self.strides[axis] + 1, 0)
         return slice(start, start + reach, self.strides[axis])
 
     def inside(self, axis: int, length: int) -> Array:
-        """Return the number of elements of each window outside the padding."""
+        """Return the number of elements of each window that are not in the padding, along an axis."""
         check_array_size(self.count[axis] * self.kernel[axis], 8)
         first = np.arange(self.count[axis]) * self.strides[axis] - self.begins[axis]
         where = first[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
@@ -65,9 +65,9 @@ class Windows:
 
 
 def pool(x: Array, ufunc: np.ufunc, start: float | Float, windows: Windows) -> Array:
-    """Reduce ``x[N, C, ...]`` under each window with an associative ufunc, one axis after the other.
+    """Reduce each window of ``x[N, C, ...]`` with an associative ufunc, one axis after the other.
 
-    ``start`` is the identity of the ufunc and fills the padding.
+    The padding is filled with ``start``, the identity of the ufunc.
     """
     reduced_data = pad_spatial(x, windows.pads(x.shape[2:]), start)
     for axis, kernel in enumerate(windows.kernel):
@@ -82,9 +82,9 @@ def pool(x: Array, ufunc: np.ufunc, start: float | Float, windows: Windows) -> A
 
 
 def pool_indices(x: Array, windows: Windows) -> tuple[Array, Array]:
-    """Return the maximum of ``x[N, C, ...]`` under each window, and its index in the channel.
+    """Return the maximum of each window of ``x[N, C, ...]``, and its flat index in the channel.
 
-    The first maximum wins; if none exceeds the lowest finite number, the index is 0.
+    Of equal maxima, the first counts. If no element exceeds the lowest finite number, the index is 0.
     """
     least = lowest(x.dtype)
     padded = pad_spatial(x, windows.pads(x.shape[2:]), least)
@@ -106,7 +106,7 @@ def pool_indices(x: Array, windows: Windows) -> tuple[Array, Array]:
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """Return the dtype for sums of the elements of a window."""
+    """Return the accumulator dtype for sums of window elements: 64-bit integers, or at least f32."""
     if dtype.kind in "iu":
         return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
     return dtype if dtype.itemsize >= 4 else np.dtype(np.float32)

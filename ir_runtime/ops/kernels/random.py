@@ -1,4 +1,4 @@
-"""Pseudo-random generators of 32-bit integers: Philox and Mersenne Twister."""
+"""Pseudorandom generators of 32-bit integers: Philox and Mersenne Twister."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ROUNDS = 10
 MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 STATE_WORDS = 624
-# Blocks encrypted per chunk, so that they stay in the cache.
+# The number of blocks encrypted per chunk, which stay in the cache.
 TOGETHER = 1 << 14
 LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
 
 
 def philox(key: int, stream: int, count: int, start: int = 0) -> Words:
-    """Return ``count`` integers of Philox 4x32-10 for a key, in one of 2 ** 64 streams.
+    """Return ``count`` integers of Philox 4x32-10 with the given key, from one of 2 ** 64 streams.
 
-    ``start`` blocks of four integers are skipped; after 2 ** 64 blocks, the next stream begins.
+    The first ``start`` blocks of four integers are skipped. After 2 ** 64 blocks, the next stream begins.
 
     >>> philox(150, 10, 3)
     array([3763977835, 2057770810, 2532850516], dtype=uint32)
@@ -41,14 +41,14 @@ def philox(key: int, stream: int, count: int, start: int = 0) -> Words:
     streams_before, first_block = divmod(start, 2**64)
     words = np.empty((-(-count // 4), 4), np.uint32)
     for begin in range(0, len(words), TOGETHER):
-        some = words[begin : begin + TOGETHER]
-        blocks = np.arange(begin, begin + len(some), dtype=np.uint64) + np.uint64(first_block)
-        _encrypt(blocks, (stream + streams_before) % 2**64, key, some)
+        chunk = words[begin : begin + TOGETHER]
+        blocks = np.arange(begin, begin + len(chunk), dtype=np.uint64) + np.uint64(first_block)
+        _encrypt(blocks, (stream + streams_before) % 2**64, key, chunk)
     return words.ravel()[:count]
 
 
 def _encrypt(blocks: Array, stream: int, key: int, out: Words) -> None:
-    """Write the four integers of each block of a stream, computing in place in 64 bits."""
+    """Write the four integers of each block of a stream to ``out``."""
     a, b = blocks & LOW, blocks >> HALF
     c, d = np.full_like(a, stream % 2**32), np.full_like(a, stream >> 32)
     one, two = np.empty_like(a), np.empty_like(a)
@@ -62,12 +62,12 @@ def _encrypt(blocks: Array, stream: int, key: int, out: Words) -> None:
             np.bitwise_xor(high, np.uint64(word), out=high)
             np.bitwise_and(product, LOW, out=low)
         first, second = (first + KEY_STEPS[0]) % 2**32, (second + KEY_STEPS[1]) % 2**32
-    for place, numbers in enumerate((a, b, c, d)):
-        out[:, place] = numbers
+    for column, numbers in enumerate((a, b, c, d)):
+        out[:, column] = numbers
 
 
 def mersenne_twister(seed: int, count: int) -> Words:
-    """Return the first ``count`` integers of MT19937 for the low 32 bits of a seed.
+    """Return the first ``count`` integers of MT19937, seeded with the low 32 bits of ``seed``.
 
     >>> mersenne_twister(5489, 2)
     array([3499211612,  581869302], dtype=uint32)
@@ -77,7 +77,7 @@ def mersenne_twister(seed: int, count: int) -> Words:
 
 
 def mersenne_twister_of_sequence(seeds: tuple[int, ...], count: int) -> Words:
-    """Return the first ``count`` integers of MT19937 as C++ seeds it with a sequence of integers.
+    """Return the first ``count`` integers of MT19937, seeded with ``std::seed_seq`` of C++.
 
     >>> mersenne_twister_of_sequence((1, 2, 3), 2)
     array([1710881851,  703781052], dtype=uint32)
@@ -89,7 +89,7 @@ def mersenne_twister_of_sequence(seeds: tuple[int, ...], count: int) -> Words:
 
 @lru_cache(maxsize=64)
 def seed_sequence(seeds: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """Return ``count`` integers that ``std::seed_seq`` of C++ generates from seeds, for ``count`` from 623 on.
+    """Return the ``count`` integers that ``std::seed_seq`` of C++ generates from seeds; ``count`` is at least 623.
 
     The algorithm is from the C++ standard, [rand.util.seedseq]; seeds are taken modulo 2 ** 32.
     """

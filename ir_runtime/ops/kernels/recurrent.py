@@ -1,6 +1,6 @@
-"""Recurrent cells (RNN, GRU, LSTM), and unrolling them over time.
+"""Recurrent cells (RNN, GRU, LSTM), and their unrolling over time.
 
-Internally, batches are columns: with few rows and large weights, BLAS computes ``weights @ columns`` several
+Internally, the batch is the last axis: for small batches and large weights, BLAS computes ``weights @ columns`` several
 times as fast as ``rows @ weights.T``, and the gates of a cell are contiguous.
 """
 
@@ -27,7 +27,7 @@ FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """The weights of a cell, stacked over gates: [gates * hidden, ...]."""
+    """A recurrent cell: its weights, stacked over gates as ``[gates * hidden, ...]``, and its activation functions."""
 
     w: Array
     """Input weights."""
@@ -36,30 +36,30 @@ class Cell:
     b: Array | None
     functions: tuple[str, ...]
     clip: float = 0
-    """Gates are clipped to ``[-clip, clip]`` before activation, unless it is 0."""
+    """Gates are clipped to ``[-clip, clip]`` before activation, unless ``clip`` is 0."""
 
     def project(self, x: Array) -> Array:
-        """Multiply the input of one or many steps by the input weights of all gates."""
+        """Apply the input weights and biases of all gates to inputs ``[input, columns]`` of one or many steps."""
         product = self.w @ x
         if self.b is not None:
             product += self.b[: len(product), None]
         return np.asarray(product)
 
     def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
-        """Return the states [hidden, batch] after one step, the hidden one first."""
+        """Return the states ``[hidden, batch]`` after one step, the hidden state first."""
         raise NotImplementedError
 
     def activate(self, gate: Array, which: int) -> Array:
-        """Clip a gate and apply its activation function."""
+        """Clip a gate, and apply activation function number ``which``."""
         return self.function(gate.clip(-self.clip, self.clip) if self.clip > 0 else gate, which)
 
     def function(self, x: Array, which: int) -> Array:
-        """Apply an activation function."""
+        """Apply activation function number ``which``."""
         return np.asarray(FUNCTIONS[self.functions[which]](x))
 
 
 class RNN(Cell):
-    """A cell with one gate."""
+    """An RNN cell, which has a single gate."""
 
     __slots__ = ()
 
@@ -70,10 +70,10 @@ class RNN(Cell):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GRU(Cell):
-    """Gates z (update), r (reset) and h (candidate), in this order."""
+    """A GRU cell with gates z (update), r (reset) and h (candidate), in this order."""
 
     linear_before_reset: bool = False
-    """Whether the reset gate applies after the recurrent product (``linear_before_reset``), or before."""
+    """Whether the reset gate applies after the recurrent product of the candidate, instead of before."""
 
     def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
         """Return the states after one step."""
@@ -95,12 +95,12 @@ class GRU(Cell):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LSTM(Cell):
-    """Gates f (forget), i (input), c (cell) and o (output), in this order."""
+    """An LSTM cell with gates f (forget), i (input), c (cell) and o (output), in this order."""
 
     peepholes: Array | None = None
     """Peephole weights of the gates f, i and o."""
     input_forget: bool = False
-    """Whether the input gate is coupled: one minus the forget gate."""
+    """Whether the input gate is coupled, that is, 1 minus the forget gate."""
 
     def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
         """Return the states after one step."""
@@ -126,10 +126,10 @@ def advance(cell: Cell, x: Array, *states: Array) -> tuple[Array, ...]:
 def unroll(
     cell: Cell, x: Array, states: tuple[Array, ...], lengths: Array, backwards: bool = False
 ) -> tuple[Array, ...]:
-    """Run a cell over ``x[batch, time, input]``, each entry for its own number of steps.
+    """Run a cell over ``x[batch, time, input]``, for ``lengths[batch]`` steps.
 
-    Returns the hidden states of all steps, ``[batch, time, hidden]``, with zeros after the end of an entry,
-    and the last states, which are zeros for an entry without any step.
+    Returns the hidden states of all steps, ``[batch, time, hidden]``, with zeros after the end of a batch entry,
+    followed by the final states, which are zeros for an entry of length 0.
     """
     batch, time, inputs = x.shape
     order = np.arange(time)

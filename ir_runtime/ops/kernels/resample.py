@@ -1,7 +1,7 @@
-"""Separable resampling: each output position is a weighted sum of a few input positions (taps).
+"""Separable resampling: each output element is a weighted sum of a few input elements (taps).
 
-The taps and their weights are two matrices ``[positions, taps]`` per axis. Coordinates and weights are
-computed in f32, as in OpenVINO: another precision would select other neighbours.
+The indices and the weights of taps are two matrices ``[positions, taps]`` per axis. Coordinates and weights are
+computed in f32, as in OpenVINO; another precision would select other neighbours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Axis", "Filter", "Taps", "along_each", "cubic_weights", "resample", 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis to resample: its number, its lengths, and the scale."""
+    """An axis to resample: its number, its lengths before and after, and the scale."""
 
     number: int
     before: int
@@ -35,7 +35,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """For each output position along an axis, the input positions and their weights."""
+    """The input positions and their weights for each output position along an axis."""
 
     number: int
     index: Array
@@ -45,15 +45,15 @@ class Taps:
         return int(self.index.shape[1])
 
     def take(self, x: Array, tap: int) -> Array:
-        """Gather the input elements of one tap."""
+        """Gather the input elements of a tap for all output positions."""
         return np.asarray(x.take(self.index[:, tap], self.number, mode="clip"))
 
-    def normalized(self) -> Taps:
-        """Return the taps with weights that sum to 1."""
+    def normalize(self) -> Taps:
+        """Return the taps with weights scaled to a sum of 1."""
         return Taps(self.number, self.index, _normalize(self.weight))
 
-    def compacted(self) -> Taps:
-        """Drop taps of weight 0 in order, keeping the same number for every position."""
+    def compact(self) -> Taps:
+        """Move taps of weight 0 to the end, and drop as many as all positions have."""
         is_zero = self.weight == 0
         count = max(1, int(np.count_nonzero(~is_zero, axis=1).max(initial=1)))
         order = np.argsort(is_zero, axis=1, kind="stable")[:, :count]
@@ -62,7 +62,7 @@ class Taps:
         )
 
     def column(self, tap: int, rank: int) -> Array:
-        """Return the weights of one tap, broadcastable to an array of this rank."""
+        """Return the weights of a tap, shaped to broadcast to an array of ``rank``."""
         return self.weight[:, tap].reshape((-1,) + (1,) * (rank - self.number - 1))
 
 
@@ -84,12 +84,12 @@ _COORDINATES: Mapping[str, Callable[[Array, Axis], Array]] = {
 
 
 def rounded(x: Array) -> Array:
-    """Round to the nearest integer, halves away from zero."""
-    wide = x.astype(np.float64)  # in f32, the number below 0.5 plus 0.5 is 1
+    """Round to the nearest integers, halves away from zero."""
+    wide = x.astype(np.float64)  # in f32, adding 0.5 to the largest number below 0.5 gives 1
     return np.asarray(np.trunc(wide + np.copysign(0.5, wide)))
 
 
-# The input position nearest to a coordinate; the second argument says whether the axis shrinks.
+# Nearest modes: input coordinate to input position; the second argument is whether the axis shrinks.
 _NEAREST: Mapping[str, Callable[[Array, bool], Array]] = {
     "round_prefer_floor": lambda x, _: np.where(x == np.trunc(x) + _HALF, np.floor(x), rounded(x)),
     "round_prefer_ceil": lambda x, _: rounded(x),
@@ -101,7 +101,7 @@ _NEAREST: Mapping[str, Callable[[Array, bool], Array]] = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The interpolation filter."""
+    """An interpolation filter, with the settings of Interpolate."""
 
     mode: str
     coordinates: str = "half_pixel"
@@ -109,17 +109,17 @@ class Filter:
     cube_coeff: float = -0.75
     antialias: bool = False
     cut: bool = True
-    """Whether bytes are truncated in modes linear_onnx and cubic; all else is rounded."""
+    """Whether 8-bit integers are truncated in modes linear_onnx and cubic, instead of rounded."""
 
     def steps(self, axes: Sequence[Axis]) -> list[Taps]:
         """Return the taps of each axis that is resampled."""
-        # For linear, one axis that shrinks is enough to adapt the triangles of all.
+        # In mode linear, a single axis that shrinks stretches the triangles of all axes.
         stretch = self.antialias and any(a.scale < 1 for a in axes)
         pillow = self.mode.endswith("_pillow")
         return [self.taps(a, stretch) for a in axes if not (a.before == a.after if pillow else a.stays)]
 
     def taps(self, axis: Axis, stretch: bool) -> Taps:
-        """Return the taps of an axis; ``stretch`` scales the triangles of linear (antialias)."""
+        """Return the taps of an axis; ``stretch`` widens the triangles of mode linear (antialiasing)."""
         if self.mode == "linear":
             return self._linear(axis, stretch)
         return {
@@ -133,7 +133,7 @@ class Filter:
 
     @staticmethod
     def _neighbours(axis: Axis, first: int, stop: int) -> Array:
-        """Return the offsets of the taps of each position, checking the memory of the table."""
+        """Return the offsets ``first`` to ``stop`` of taps, after checking that the table of taps fits into memory."""
         check_array_size(axis.after * (stop - first), 8)
         return np.arange(first, stop)
 
@@ -157,11 +157,11 @@ class Filter:
         return Taps(axis.number, _inside(index, axis), cubic_weights(at - low, self.cube_coeff))
 
     def _linear(self, axis: Axis, stretch: bool) -> Taps:
-        """Return a triangle filter around the coordinate, which may cover no position if narrow."""
+        """Return the taps of a triangle around each coordinate, all of which may have weight 0 if it is narrow."""
         slope = np.float32(axis.scale if stretch else 1)
         reach = 2 if axis.scale > 1 else int(np.ceil(np.float32(2) / slope))
         at = self._at(axis)
-        if reach > axis.before:  # for a tiny scale: every element, and none beyond
+        if reach > axis.before:  # for a tiny scale, take every element once
             index = np.broadcast_to(self._neighbours(axis, 0, axis.before), (axis.after, axis.before))
         else:
             index = rounded(at)[:, None] + self._neighbours(axis, -reach, reach + 1)
@@ -170,7 +170,7 @@ class Filter:
         return Taps(axis.number, _inside(index, axis), weight)
 
     def _pillow(self, axis: Axis) -> Taps:
-        """Return Pillow's filter in f64, with a scale from the lengths alone."""
+        """Return the taps of Pillow's filters, computed in f64 with a scale that follows from the lengths."""
         ratio = axis.before / axis.after
         width = max(ratio, 1.0)
         support = (1 if self.mode == "bilinear_pillow" else 2) * width
@@ -189,7 +189,7 @@ class Filter:
         return Taps(axis.number, _inside(index, axis), _normalize(np.where(index < end, weight, 0)))
 
     def _area(self, axis: Axis) -> Taps:
-        """Return the average over equal parts of the input axis, weighted by coverage."""
+        """Return the taps of means over equal parts of the input axis, weighted by coverage."""
         ratio = axis.before / axis.after
         begin = np.arange(axis.after)[:, None] * ratio
         index = np.floor(begin) + self._neighbours(axis, 0, int(np.ceil(ratio)) + 1)
@@ -198,7 +198,12 @@ class Filter:
 
 
 def cubic_weights(part: Array, a: float) -> Array:
-    """Return the cubic convolution weights (Keys 1981) of positions -1, 0, 1, 2 for the fraction ``part``."""
+    """Return the cubic convolution weights (Keys 1981) of positions -1, 0, 1 and 2 at the coordinate ``part``.
+
+    Args:
+        part: coordinates in [0, 1).
+        a: the coefficient of the kernel.
+    """
     coeff = part.dtype.type(a)
 
     def near(d: Array) -> Array:
@@ -215,13 +220,13 @@ def _inside(index: Array, axis: Axis) -> Array:
 
 
 def _normalize(weight: Array) -> Array:
-    """Scale weights to sum to 1, unless all are 0."""
+    """Scale the weights of each position to a sum of 1, unless all are 0."""
     total = weight.sum(1, keepdims=True, dtype=weight.dtype)
     return np.asarray(np.divide(weight, total, out=np.zeros_like(weight), where=total != 0))
 
 
 def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
-    """Resample ``x`` along axes; axes that keep their length are copied."""
+    """Resample ``x`` along axes; axes that keep their length are skipped."""
     pillow = how.mode.endswith("_pillow")
     steps = how.steps(axes)
     if how.mode == "nearest":
@@ -231,26 +236,24 @@ def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
     if not steps:
         return x
     if pillow:
-        # The last axis first, converting back to the type of the data after each.
+        # The last axis comes first, and each result is converted back to the type of the data.
         for step in reversed(steps):
             x = _to_dtype(_along(x.astype(np.float64), step), x.dtype, nearest=True)
         return x
     whole = x.dtype.kind in "iu"
     work = np.float64 if x.dtype.itemsize > (2 if whole else 4) else np.float32
     averages = how.mode in ("linear", "area")
-    if whole:  # finite numbers, for which a weight of 0 contributes nothing
-        total = _all_axes(
-            x, [step.compacted() for step in steps], np.dtype(work), divide=how.mode == "linear"
+    if whole:  # integers are finite, so taps of weight 0 contribute nothing
+        total = _sum_over_all_axes(
+            x, [step.compact() for step in steps], np.dtype(work), divide=how.mode == "linear"
         )
         return _to_dtype(total, x.dtype, nearest=averages or not (how.cut and x.dtype.itemsize == 1))
-    wide = along_each(
-        x.astype(work, copy=False), [step.normalized() for step in steps] if averages else steps
-    )
+    wide = along_each(x.astype(work, copy=False), [step.normalize() for step in steps] if averages else steps)
     return np.asarray(wide.astype(x.dtype, copy=False))
 
 
 def along_each(x: Array, steps: Sequence[Taps]) -> Array:
-    """Resample along one axis after another, shrinking axes first."""
+    """Resample along one axis after another, those that shrink most first."""
     for step in sorted(steps, key=lambda s: len(s.index) / x.shape[s.number]):
         x = _along(x, step)
     return x
@@ -266,8 +269,8 @@ def _along(x: Array, taps: Taps) -> Array:
     return total
 
 
-def _all_axes(x: Array, steps: Sequence[Taps], dtype: DType, divide: bool) -> Array:
-    """Sum over all axes at once in OpenVINO's order, as truncated integers depend on the last bit."""
+def _sum_over_all_axes(x: Array, steps: Sequence[Taps], dtype: DType, divide: bool) -> Array:
+    """Sum over all axes at once, in OpenVINO's order, since the last bit decides how integers are truncated."""
     total, weights = np.zeros((), dtype), np.zeros((), np.float32)
     for weight, values in _terms(x, steps, np.ones((), np.float32)):
         weights = weights + weight

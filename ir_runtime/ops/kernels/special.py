@@ -13,8 +13,8 @@ __all__ = ["erf", "erfinv", "gelu", "log_softmax", "sigmoid", "softmax"]
 
 Floats = Array
 
-# W. J. Cody, "Rational Chebyshev approximations for the error function", Math. Comp. 23 (1969): numerators
-# and denominators, the highest power first. Near zero in x squared, then in x, then in 1 / x squared.
+# W. J. Cody, "Rational Chebyshev approximations for the error function", Math. Comp. 23 (1969): numerators and
+# denominators, the highest power first. Polynomials are in x squared near zero, then in x, then in 1 / x squared.
 NEAR = (
     (1.85777706184603153e-1, 3.16112374387056560, 1.13864154151050156e2, 3.77485237685302021e2,
      3.20937758913846947e3),
@@ -57,22 +57,22 @@ FAR_TAIL = (
      5.99832206555887937690e-1, 1.0),
 )  # fmt: skip
 
-ONE = 6.0  # from here on, erf is 1 in f64
+ONE = 6.0  # erf is 1 in f64 from here on
 
-# For f32 and narrower, to 3e-9: the error function over x, in x squared, for x up to 4.
+# For f32 and narrower types: erf(x) / x in x squared for x up to 4, with an error below 3e-9.
 SHORT = (
     (6.790476498917082e-6, 4.112576394322302e-4, 4.226584502365594e-3, 5.574956853224069e-2,
      1.9288272348760208e-1, 1.1283791699503933),
     (2.604400877334968e-7, 7.255734312624946e-5, 1.4211999677581082e-3, 1.6295266265434073e-2,
      1.1749655441879438e-1, 5.042712964128515e-1, 1.0),
 )  # fmt: skip
-SHORT_ONE = 4.0  # from here on, erf is 1 in f32
+SHORT_ONE = 4.0  # erf is 1 in f32 from here on
 
-BLOCK = 1 << 13  # elements that fit into the cache
+BLOCK = 1 << 13  # elements per block, which fits into the cache
 
 
 def erf(x: Floats) -> Floats:
-    """Compute the error function: to two ulps in f64, to one in narrower types.
+    """Compute the error function, with an error of at most two ulps in f64 and one ulp in narrower types.
 
     >>> erf(np.array([0.0, 0.5, -1.0, np.inf]))
     array([ 0.        ,  0.52049988, -0.84270079,  1.        ])
@@ -81,14 +81,14 @@ def erf(x: Floats) -> Floats:
 
 
 def erfinv(x: Floats) -> Floats:
-    """Compute the inverse of `erf`; infinite at -1 and 1, NaN beyond. Computed in f64, returned in the dtype of ``x``.
+    """Compute the inverse of `erf` in f64, rounded to the dtype of ``x``; infinite at -1 and 1, NaN beyond.
 
     >>> erfinv(np.array([0.5, 0.0, -1.0, 2.0]))
     array([0.47693628, 0.        ,       -inf,        nan])
     """
     wide = x.astype(np.float64)
     with np.errstate(all="ignore"):
-        depth = np.sqrt(-np.log((1 - np.abs(wide)) / 2))  # of the tail: the half of the tail beyond x
+        depth = np.sqrt(-np.log((1 - np.abs(wide)) / 2))  # from the probability of one tail
         tail = np.where(depth <= 5, _ratio(TAIL, depth - 1.6), _ratio(FAR_TAIL, depth - 5))
         centre = wide / 2 * _ratio(CENTRE, 0.180625 - wide * wide / 4)
     inverse = np.where(np.abs(wide) <= 0.85, centre, np.copysign(tail, wide)) / np.sqrt(2)
@@ -97,13 +97,13 @@ def erfinv(x: Floats) -> Floats:
 
 
 def gelu(x: Floats) -> Floats:
-    """Compute GELU: each number times its normal distribution function."""
+    """Compute GELU: each element times the normal cumulative distribution function of it."""
     inner = _erf(x.dtype)
     return _blockwise(lambda wide: 0.5 * wide * (1 + inner(wide / math.sqrt(2))), x)
 
 
 def _blockwise(function: Callable[[Floats], Floats], x: Floats) -> Floats:
-    """Apply an f64 function in blocks; the result has the type of ``x``."""
+    """Apply a function of f64 arrays block by block, and round the results to the dtype of ``x``."""
     flat, result = x.ravel(), np.empty(x.size, x.dtype)
     for start in range(0, x.size, BLOCK):
         block = slice(start, start + BLOCK)
@@ -158,7 +158,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Floats) -> Floats:
 
 
 def sigmoid(x: Floats) -> Floats:
-    """Compute the logistic function."""
+    """Compute the logistic function, ``1 / (1 + exp(-x))``."""
     return np.asarray(1 / (1 + np.exp(-x)))
 
 

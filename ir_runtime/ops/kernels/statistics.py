@@ -15,14 +15,14 @@ Axes = tuple[int, ...]
 
 
 def accumulator(dtype: DType) -> DType:
-    """Return the dtype of the accumulator: f64, or integers of 64 bits."""
+    """Return the accumulator dtype of sums: f64, or 64-bit integers."""
     if dtype.kind in "iu":
         return np.dtype(f"{dtype.kind}8")
     return dtype if dtype.kind in "Ob" else np.dtype(np.float64)
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """Return the dtype to compute in: f32 for narrower floating-point types, else ``dtype`` itself."""
+    """Return the dtype to compute in: f32 for narrower floating-point types, or else ``dtype`` itself."""
     return dtype if dtype.kind in "Oiub" or dtype.itemsize >= 4 else np.dtype(np.float32)
 
 
@@ -41,19 +41,19 @@ def _limits(dtype: DType) -> np.iinfo[np.integer] | ml_dtypes.finfo:
 
 
 def count(shape: tuple[int, ...], axes: Axes) -> int:
-    """Return the number of elements that are reduced to one."""
+    """Return the number of elements that a reduction over ``axes`` reduces to one."""
     return math.prod(shape[axis] for axis in axes)
 
 
 def sum_along(data: Array, axes: Axes, keepdims: bool = False) -> Array:
-    """Sum along ``axes``, in the accumulator dtype."""
+    """Sum along ``axes`` in the dtype of `accumulator`."""
     return np.asarray(np.sum(data, axis=axes, dtype=accumulator(data.dtype), keepdims=keepdims))
 
 
 def mean(data: Array, axes: Axes, keepdims: bool = False) -> Array:
-    """Average along ``axes``, in the accumulator dtype; 0 for no elements.
+    """Average along ``axes`` in the dtype of `accumulator`; the mean of no elements is 0.
 
-    Integers are divided as in C: truncated towards zero.
+    Means of integers are truncated toward zero, as in C.
     """
     summed, number = sum_along(data, axes, keepdims), max(count(data.shape, axes), 1)
     if summed.dtype.kind not in "iu":

@@ -1,6 +1,6 @@
-"""Packed strings as OpenVINO stores them.
+"""Packed strings in OpenVINO's format.
 
-The number of strings and one more offset than strings, in 32 bits, then the strings in UTF-8, each between
+The number of strings, then one more offset than strings, as 32-bit integers, then the strings in UTF-8, each between
 two offsets::
 
     2   0 2 5   h i y o u
@@ -23,18 +23,18 @@ _WORD = np.dtype("<i4")
 
 
 def header_size(count: int) -> int:
-    """Return the number of bytes before the first of ``count`` strings."""
+    """Return the number of bytes that precede the first of ``count`` strings."""
     return (count + 2) * _WORD.itemsize
 
 
 def unpack_strings(raw: Bytes, count: int) -> Strings:
-    """Unpack ``count`` strings from bytes, to `str` in an array of ``dtype=object``.
+    """Unpack ``count`` strings from bytes into an array of `str` with ``dtype=object``.
 
     >>> unpack_strings(pack_strings(np.array(["hi", "you"])), 2)
     array(['hi', 'you'], dtype=object)
 
     Raises:
-        ValueError: if the bytes are not that many strings.
+        ValueError: if the bytes do not hold ``count`` strings.
     """
     header = header_size(count)
     number, *bounds = raw[:header].view(_WORD).tolist()
@@ -49,7 +49,7 @@ def unpack_strings(raw: Bytes, count: int) -> Strings:
 
 
 def pack_strings(strings: Strings) -> Bytes:
-    r"""Pack strings to bytes.
+    r"""Pack strings into bytes.
 
     >>> pack_strings(np.array(["hi", "you"])).tobytes()
     b'\x02\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00hiyou'
@@ -61,5 +61,5 @@ def pack_strings(strings: Strings) -> Bytes:
 
 
 def decode(text: str | bytes) -> str:
-    """Decode a string from UTF-8 if needed; invalid bytes become surrogates."""
+    """Decode UTF-8 bytes, with invalid bytes as surrogates; return `str` unchanged."""
     return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text

@@ -1,1 +1,1 @@
-"""Data movement: elements are rearranged, selected and repeated, but not changed."""
+"""Data movement: operations that rearrange, select or repeat elements."""

@@ -1,4 +1,4 @@
-"""Blocks of spatial elements moved into the batch or the channels, and image patches."""
+"""Moves of spatial blocks into the batch or the channels and back, and image patches."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .._define.operation import T_ANY, T_INDEX, T_INDEX_64, T_PLAIN, Input, Op, 
 from .._lengths import check_vector, common_count, count_of, lengths_of, listed, product
 from ..kernels.convolution import pad_spatial, windows_of
 
-# Space to batch, space to depth, and back: blocks of spatial elements moved into the batch or the channels.
+# Space to batch, space to depth, and back.
 
 
 class BatchSpaceBase(Op):
-    """Base of the two operations between batch and space."""
+    """Base of BatchToSpace and SpaceToBatch."""
 
     flops_per_element = 0
 
@@ -32,7 +32,10 @@ class BatchSpaceBase(Op):
     def margins(
         self, data: Value, block_shape: Value, **margins: Value
     ) -> tuple[list[Interval], list[Interval]] | None:
-        """Return the lengths of blocks and of both margins together; ``None`` if the rank is unknown."""
+        """Check the inputs; return the length of a block and the sum of both margins along each axis.
+
+        Returns ``None`` if the rank of ``data`` is unknown.
+        """
         rank = data.shape.rank
         count = common_count(block_shape=block_shape, **margins)
         if rank is None:
@@ -62,11 +65,11 @@ class BatchSpaceBase(Op):
 
 @op("BatchToSpace-2")
 class BatchToSpace(BatchSpaceBase):
-    """Move parts of the batch of ``data`` into blocks along the spatial axes, then crop these."""
+    """Move parts of the batch of ``data`` into blocks along the spatial axes, then crop the spatial axes."""
 
-    crops_begin = Input(T_INDEX, "1-D: elements to cut from the beginning of each axis; 0 for the batch")
-    crops_end = Input(T_INDEX, "1-D: elements to cut from the end of each axis; 0 for the batch")
-    output = Output(T_ANY, "a smaller batch, longer spatial axes")
+    crops_begin = Input(T_INDEX, "1-D: elements to crop at the start of each axis; 0 for the batch")
+    crops_end = Input(T_INDEX, "1-D: elements to crop at the end of each axis; 0 for the batch")
+    output = Output(T_ANY, "the data with a smaller batch and longer spatial axes")
 
     def infer(self, data: Value, block_shape: Value, crops_begin: Value, crops_end: Value) -> PartialShape:
         margins = self.margins(data, block_shape, crops_begin=crops_begin, crops_end=crops_end)
@@ -96,7 +99,7 @@ class BatchToSpace(BatchSpaceBase):
         return view.reshape(whole)[tuple(slice(b, b + n) for b, n in zip(begins, shape, strict=True))]
 
     def parts(self, data: Array, blocks: Sequence[int]) -> tuple[Array, tuple[int, ...]]:
-        """Return a view with each spatial axis before its block axis, and the shape that merges them."""
+        """Return a view with each spatial axis followed by its block axis, and the shape that merges the two."""
         split = data.reshape(*blocks, len(data) // math.prod(blocks), *data.shape[1:])
         spatial = len(blocks)
         return _interleave(split.transpose(*range(spatial, split.ndim), *range(spatial)), 1)
@@ -106,9 +109,9 @@ class BatchToSpace(BatchSpaceBase):
 class SpaceToBatch(BatchSpaceBase):
     """Pad the spatial axes of ``data`` with zeros, then move blocks along them into the batch."""
 
-    pads_begin = Input(T_INDEX, "1-D: zeros to add before each axis; none for the batch")
-    pads_end = Input(T_INDEX, "1-D: zeros to add after each axis; none for the batch")
-    output = Output(T_ANY, "a larger batch, shorter spatial axes")
+    pads_begin = Input(T_INDEX, "1-D: zeros to add before each axis; 0 for the batch")
+    pads_end = Input(T_INDEX, "1-D: zeros to add after each axis; 0 for the batch")
+    output = Output(T_ANY, "the data with a larger batch and shorter spatial axes")
 
     def infer(self, data: Value, block_shape: Value, pads_begin: Value, pads_end: Value) -> PartialShape:
         margins = self.margins(data, block_shape, pads_begin=pads_begin, pads_end=pads_end)
@@ -132,13 +135,13 @@ class SpaceToBatch(BatchSpaceBase):
         return self.parts(padded, block_shape[1:].tolist()).reshape(shape)
 
     def parts(self, padded: Array, blocks: Sequence[int]) -> Array:
-        """Return a view with the block axes first."""
+        """Return a view ``[block..., batch, grid...]`` of padded data."""
         split = _divide(padded, 1, blocks)
         return split.transpose(*range(padded.ndim, split.ndim), *range(padded.ndim))
 
 
 class DepthSpaceBase(Op):
-    """Base of the two operations between channels and space."""
+    """Base of DepthToSpace and SpaceToDepth."""
 
     bounded = True
     flops_per_element = 0
@@ -148,11 +151,11 @@ class DepthSpaceBase(Op):
     block_size: int = attr(1, gt=0, doc="length of a block along each spatial axis")
     mode: Literal["blocks_first", "depth_first"] = attr(
         default_with_warning="blocks_first",
-        doc="whether the channels are ordered by place in the block, then by channel, or the other way round",
+        doc="order of channels in the deeper tensor: by position in the block, then by channel, or vice versa",
     )
 
     def block(self, rank: int | None) -> int:
-        """Return the number of elements of a block."""
+        """Return the number of elements of a block, after checking the rank; 1 if the rank is unknown."""
         if rank is not None and rank < 3:
             raise InferenceError(
                 f"data has rank {rank}; a batch, channels and a spatial axis are expected",
@@ -165,7 +168,7 @@ class DepthSpaceBase(Op):
 class DepthToSpace(DepthSpaceBase):
     """Move parts of the channels of ``data`` into blocks along the spatial axes."""
 
-    output = Output(T_ANY, "fewer channels, longer spatial axes")
+    output = Output(T_ANY, "the data with fewer channels and longer spatial axes")
 
     def infer(self, data: Value) -> PartialShape:
         size = self.block(data.shape.rank)
@@ -185,7 +188,7 @@ class DepthToSpace(DepthSpaceBase):
         return view.reshape(shape)
 
     def parts(self, data: Array) -> tuple[Array, tuple[int, ...]]:
-        """Return a view with each spatial axis before its block axis, and the shape that merges them."""
+        """Return a view with each spatial axis followed by its block axis, and the shape that merges the two."""
         batch, channels, *spatial = self.infer(Value.constant(data)).static
         count, blocks = len(spatial), [self.block_size] * len(spatial)
         if self.mode == "depth_first":
@@ -201,7 +204,7 @@ class DepthToSpace(DepthSpaceBase):
 class SpaceToDepth(DepthSpaceBase):
     """Move blocks along the spatial axes of ``data`` into the channels."""
 
-    output = Output(T_ANY, "more channels, shorter spatial axes")
+    output = Output(T_ANY, "the data with more channels and shorter spatial axes")
 
     def infer(self, data: Value) -> PartialShape:
         size = self.block(data.shape.rank)
@@ -219,7 +222,7 @@ class SpaceToDepth(DepthSpaceBase):
         return self.parts(data).reshape(shape)
 
     def parts(self, data: Array) -> Array:
-        """Return a view with the block axes next to the channels."""
+        """Return a view with the block axes before or after the channels, as ``mode`` requires."""
         split = _divide(data, 2, [self.block_size] * (data.ndim - 2))
         grid, blocks = range(2, data.ndim), range(data.ndim, split.ndim)
         first = (1, *blocks) if self.mode == "depth_first" else (*blocks, 1)
@@ -227,13 +230,13 @@ class SpaceToDepth(DepthSpaceBase):
 
 
 def divided(length: Dimension, by: Interval | int, name: str, what: str) -> Dimension:
-    """Divide a length exactly by a number of at least 1; both may be unknown.
+    """Return ``length / by``, both of which may be dynamic; raise if ``length`` is not divisible.
 
     Args:
         length: the length.
-        by: the number.
-        name: the axis with its tensor, for messages.
-        what: the axis of any tensor, for the clause.
+        by: the divisor, at least 1.
+        name: a description of the axis and its tensor, for messages.
+        what: a description of the axis for the clause, independent of the tensor.
 
     >>> divided(Dimension(5, 20), 4, "batch 5..20", "the batch"), divided(Dimension(6), Dimension(1, 3), "batch 6", "the batch")
     (<Dimension: 2..5>, <Dimension: 2..6>)
@@ -252,31 +255,34 @@ def divided(length: Dimension, by: Interval | int, name: str, what: str) -> Dime
 
 
 def _at_least(least: int, value: Value, rank: int, name: str) -> list[Interval]:
-    """Return the numbers of an input, with bounds if unknown."""
+    """Return the elements of an input as intervals; raise if one is less than ``least``."""
     numbers = value.numbers()
     if numbers is None:
         return [Dimension.between(least)] * rank
-    found: list[Interval] = []
-    for place, number in enumerate(numbers):
+    bounded: list[Interval] = []
+    for index, number in enumerate(numbers):
         low, high = (number.min, number.max) if isinstance(number, Interval) else (number, number)
         if high is not None and high < least:
             raise InferenceError(
-                f"element {place} of {name} is {high}; at least {least} is expected",
+                f"element {index} of {name} is {high}; at least {least} is expected",
                 clause=f"each number in {name} is at least {least}",
             )
-        found.append(Dimension.between(max(low or 0, least), high))
-    return found
+        bounded.append(Dimension.between(max(low or 0, least), high))
+    return bounded
 
 
 def _divide(x: Array, lead: int, blocks: Sequence[int]) -> Array:
-    """Split blocks off the trailing axes of a tensor: ``[leading..., grid..., block...]``."""
+    """Split each axis after the first ``lead`` into blocks; return a view ``[leading..., grid..., block...]``."""
     pairs = [pair for n, b in zip(x.shape[lead:], blocks, strict=True) for pair in (n // b, b)]
     split = x.reshape(*x.shape[:lead], *pairs)
     return split.transpose(*range(lead), *range(lead, split.ndim, 2), *range(lead + 1, split.ndim, 2))
 
 
 def _interleave(x: Array, lead: int) -> tuple[Array, tuple[int, ...]]:
-    """Return a view ``[leading..., grid, block, grid, block...]``, and its shape with these axes merged."""
+    """Reorder ``[leading..., grid..., block...]`` to ``[leading..., grid, block, grid, block...]``.
+
+    Returns the view, and its shape with each pair of grid and block axes merged.
+    """
     count = (x.ndim - lead) // 2
     pairs = [axis for i in range(lead, lead + count) for axis in (i, i + count)]
     shape = [math.prod(x.shape[i : i + count + 1 : count]) for i in range(lead, lead + count)]
@@ -287,10 +293,10 @@ def _interleave(x: Array, lead: int) -> tuple[Array, tuple[int, ...]]:
 
 
 class ImagePatches(Op):
-    """An operation on images, whose attributes have one number for rows and one for columns."""
+    """Base of operations on image patches, whose attributes have one number for rows and one for columns."""
 
     def verify(self) -> None:
-        """Require two numbers of each list."""
+        """Require two numbers in each list."""
         for name, numbers in self.attributes().items():
             if isinstance(numbers, tuple) and len(numbers) != 2:
                 raise ValidationError(
@@ -312,7 +318,7 @@ class ExtractImagePatches(ImagePatches):
     strides: tuple[int, ...] = attr(gt=0, doc="distance between patches")
     rates: tuple[int, ...] = attr(gt=0, doc="distance between the elements of a patch")
     auto_pad: Literal["valid", "same_upper", "same_lower"] = attr(
-        doc="valid: whole patches only; same: pad with zeros, an odd one at the end (upper) or the beginning (lower)"
+        doc="valid: whole patches only; same: pad with zeros, with the odd one at the end (upper) or start (lower)"
     )
 
     def infer(self, data: Value) -> PartialShape:
@@ -360,18 +366,18 @@ class Col2Im(ImagePatches):
     flops_per_element = 0
     flops_per_input = {"data": 1}
 
-    data = Input(T, "[batch, channels * patch elements, patches], or without batch")
+    data = Input(T, "[batch, channels * patch elements, patches]; the batch axis is optional")
     output_size = Input(T_INDEX_64, "rows and columns of the image")
     kernel_size = Input(T_INDEX_64, "rows and columns of a patch")
-    image = Output(T, "[batch, channels, rows, columns], or without batch")
+    image = Output(T, "[batch, channels, rows, columns], without batch if data has none")
 
     strides: tuple[int, ...] = attr((1, 1), gt=0, doc="distance between patches")
     dilations: tuple[int, ...] = attr((1, 1), gt=0, doc="distance between the elements of a patch")
     pads_begin: tuple[int, ...] = attr(
-        (0, 0), ge=0, doc="rows and columns by which patches start before the image"
+        (0, 0), ge=0, doc="rows and columns of padding before the image, which are dropped"
     )
     pads_end: tuple[int, ...] = attr(
-        (0, 0), ge=0, doc="rows and columns by which patches end behind the image"
+        (0, 0), ge=0, doc="rows and columns of padding after the image, which are dropped"
     )
 
     def infer(self, data: Value, output_size: Value, kernel_size: Value) -> PartialShape:

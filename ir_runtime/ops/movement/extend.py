@@ -1,4 +1,4 @@
-"""Tensors made larger: Concat, Pad, Broadcast, Tile."""
+"""Operations that enlarge tensors: Concat, Pad, Broadcast and Tile."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Concat(Op):
     symbolic = True
     flops_per_element = 0
 
-    parts = Input(T_ANY, "tensors that differ in length along the axis at most", variadic=True)
-    whole = Output(T_ANY, "all of them, in order")
+    parts = Input(T_ANY, "tensors of equal shape, except along the axis", variadic=True)
+    whole = Output(T_ANY, "the parts in order, concatenated")
 
     axis: int = attr(
-        default_with_warning="0", doc="axis along which they are joined; a negative one counts from the end"
+        default_with_warning="0", doc="axis to concatenate along; a negative one counts from the end"
     )
 
     def infer(self, *parts: Value) -> PartialShape:
@@ -63,17 +63,17 @@ class Concat(Op):
         rank = len(parts[first].shape)
         axis = normalize_axis(self.axis, rank)
         whole, total = PartialShape.dynamic(rank), Dimension(0)
-        for place, part in enumerate(parts):
+        for index, part in enumerate(parts):
             shape = PartialShape.dynamic(rank) if part.shape.rank is None else part.shape
             if len(shape) != rank:
                 raise InferenceError(
-                    f"input {place} has shape {shape}, but input {first} {parts[first].shape}; all must have as "
+                    f"input {index} has shape {shape}, but input {first} {parts[first].shape}; all must have as "
                     f"many axes",
                     clause="all inputs have the same rank",
                 )
             merged = whole.merge(shape.replace({axis: whole[axis]}))
             if merged is None:
-                raise _differs(place, shape, whole, axis)
+                raise _length_error(index, shape, whole, axis)
             whole, total = merged, Dimension.of(total + shape[axis])
         return whole.replace({axis: total})
 
@@ -94,7 +94,7 @@ class Concat(Op):
 
 
 def _contents(value: Value) -> Array | None:
-    """Return the contents of an input as far as known; unknown integers become unbounded intervals."""
+    """Return the contents of an input; an unknown integer tensor of static shape becomes unbounded intervals."""
     if value.data is not None:
         return value.data
     if not value.element.integral or not value.shape.is_static or value.count.min > MAX_PROPAGATED:
@@ -104,38 +104,41 @@ def _contents(value: Value) -> Array | None:
     return objects([anything] * value.count.min, value.shape.static)
 
 
-def _differs(place: int, shape: PartialShape, before: PartialShape, axis: int) -> InferenceError:
-    """Return the error about an axis whose length differs from the previous inputs."""
+def _length_error(index: int, shape: PartialShape, before: PartialShape, axis: int) -> InferenceError:
+    """Return the error for an input with a length that differs from those of the inputs before it."""
     wrong = next(i for i, d in enumerate(shape) if i != axis and not d.compatible(before[i]))
     return InferenceError(
-        f"input {place} has shape {shape}, but along axis {wrong} the inputs before it have length "
+        f"input {index} has shape {shape}, but along axis {wrong} the inputs before it have length "
         f"{before[wrong]}; only along axis {axis}, where they are joined, may lengths differ",
         clause="inputs differ in length along the axis only",
     )
 
 
-# Padding: elements added to, or cut from, both ends of each axis.
+# Padding, and cropping by negative pads, at both ends of each axis.
 
 T_DATA = Element("T", (*NUMBERS, ElementType.boolean, ElementType.string), "any number, boolean or string")
-# Two variables, as OpenVINO lets the two inputs differ in type.
+# Two type variables, as OpenVINO lets the inputs differ in type.
 T_BEGIN = Element("T_BEGIN", INTEGERS, "any integer type")
 T_END = Element("T_END", INTEGERS, "any integer type")
 
 
 class PadBase(Op):
-    """Base of the versions. A negative pad crops, in both versions."""
+    """Base of the versions of Pad. Negative pads crop, in both versions."""
 
     flops_per_element = 0
 
     data = Input(T_DATA, "tensor to pad")
-    pads_begin = Input(T_BEGIN, "elements to add before each axis; negative numbers cut")
-    pads_end = Input(T_END, "elements to add after each axis; negative numbers cut")
-    pad_value = Input(T_DATA, "scalar that fills, for pad_mode constant; absent, it is 0", optional=True)
-    padded = Output(T_DATA, "each axis longer by its two pads")
+    pads_begin = Input(T_BEGIN, "number of elements to add before each axis; negative to crop")
+    pads_end = Input(T_END, "number of elements to add after each axis; negative to crop")
+    pad_value = Input(
+        T_DATA, "value of the padding in pad_mode constant, a scalar; 0 if absent", optional=True
+    )
+    padded = Output(T_DATA, "the data, with each axis longer by its two pads")
 
     pad_mode: Literal["constant", "edge", "reflect", "symmetric"] = attr(
         default_with_warning="constant",
-        doc="fill with pad_value, the outermost element, or a mirror image without or with that element",
+        doc="value of the padding: pad_value, the outermost element, or a mirror image without (reflect) or with "
+        "(symmetric) the outermost element",
     )
 
     symbolic = True
@@ -170,7 +173,7 @@ class PadBase(Op):
         return Dimension.of(padded.map(lambda n: max(n, 0)) if padded is not dim else dim)
 
     def _check_copies(self, axis: int, dim: Dimension, name: str, pad: int) -> Dimension:
-        """Return the length of an axis, which must have enough elements to copy."""
+        """Return the length of an axis, after checking that it has enough elements to pad with."""
         needed = {"reflect": pad + 1, "symmetric": pad}.get(self.pad_mode, 1)
         if dim.max == 0:
             raise InferenceError(
@@ -189,22 +192,21 @@ class PadBase(Op):
         self, data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None
     ) -> Array:
         inputs = (data, pads_begin, pads_end) + (() if pad_value is None else (pad_value,))
-        shape = self.infer(
-            *map(Value.constant, inputs)
-        ).static  # raises if there are too few elements to mirror
+        # Inference raises if there are too few elements to mirror.
+        shape = self.infer(*map(Value.constant, inputs)).static
         begins = [int(n) for n in pads_begin]
         if self.pad_mode == "constant":
-            return _pad_constant(data, shape, begins, _nothing(data) if pad_value is None else pad_value)
+            return _pad_constant(data, shape, begins, _zero(data) if pad_value is None else pad_value)
         for axis, (length, new, begin) in enumerate(zip(data.shape, shape, begins, strict=True)):
-            places = np.arange(new) - begin
+            index = np.arange(new) - begin
             if self.pad_mode == "edge":
-                places = places.clip(0, max(length - 1, 0))
+                index = index.clip(0, max(length - 1, 0))
             else:
-                # Mirroring applies to the original data, not to the cropped data.
+                # The data is mirrored before it is cropped.
                 gap = int(self.pad_mode == "symmetric")
-                places = np.where(places < 0, -places - gap, places)
-                places = np.where(places >= length, 2 * (length - 1) - places + gap, places)
-            data = data.take(places, axis)
+                index = np.where(index < 0, -index - gap, index)
+                index = np.where(index >= length, 2 * (length - 1) - index + gap, index)
+            data = data.take(index, axis)
         return data
 
 
@@ -220,7 +222,7 @@ def _pad_constant(data: Array, shape: tuple[int, ...], begins: list[int], fill: 
     return padded
 
 
-def _nothing(data: Array) -> object:
+def _zero(data: Array) -> object:
     return "" if data.dtype == object and all(isinstance(x, str) for x in data.flat) else 0
 
 
@@ -228,7 +230,7 @@ def _nothing(data: Array) -> object:
 class Pad1(PadBase):
     """Extend ``data`` by ``pads_begin`` and ``pads_end`` elements along each axis.
 
-    The page asks for pads of at least 0; OpenVINO treats this version as the next.
+    The specification requires nonnegative pads; OpenVINO treats this version as version 12.
     """
 
     decisions = ("a negative pad crops, as in version 12 and in OpenVINO; the page asks for at least 0",)
@@ -236,10 +238,10 @@ class Pad1(PadBase):
 
 @op("Pad-12")
 class Pad12(PadBase):
-    """Extend or shorten ``data`` by ``pads_begin`` and ``pads_end`` elements along each axis."""
+    """Extend or crop ``data`` by ``pads_begin`` and ``pads_end`` elements along each axis."""
 
 
-# Broadcast and tile: tensors repeated until they have a given shape.
+# Broadcast and Tile: repetition of tensors along axes.
 
 _InputT = TypeVar("_InputT", Array, Value)
 
@@ -247,32 +249,32 @@ _NAMES = ("data", "target_shape")
 
 
 class BroadcastBase(Op):
-    """Base of the versions. OpenVINO also reads mode ``none``, meaning explicit."""
+    """Base of the versions of Broadcast. OpenVINO also accepts mode ``none``, for explicit."""
 
     symbolic = True
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to broadcast")
-    target_shape = Input(T_SHAPE, "1-D; the lengths to reach")
+    target_shape = Input(T_SHAPE, "the shape to broadcast to, 1-D")
     axes_mapping = Input(
         T_AXIS,
-        "1-D; for each axis of the data its axis in the target, rising; for mode explicit",
+        "the target axis of each axis of data, 1-D and ascending; for mode explicit",
         optional=True,
     )
-    expanded = Output(T_ANY, "the data, repeated along new axes and those of length 1")
+    expanded = Output(T_ANY, "the data, repeated along new axes and axes of length 1")
 
-    mode: str = attr("numpy", doc="how axes of the data find theirs in the target")
+    mode: str = attr("numpy", doc="how to align the axes of data with those of the target")
 
     def infer(self, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> PartialShape:
         target, mapping, shape = (
             lengths_of(target_shape, "target_shape"),
-            self._used(axes_mapping),
+            self._mapping(axes_mapping),
             data.shape,
         )
         if mapping is not None:
             check_vector(mapping, "axes_mapping")
             if shape.rank == 0 and count_of(mapping, "axes_mapping") == 1:
-                shape = PartialShape([1])  # as OpenVINO treats a scalar
+                shape = PartialShape([1])  # a scalar counts as a vector of one element, as in OpenVINO
             if shape.rank is not None and count_of(mapping, "axes_mapping") not in (None, shape.rank):
                 raise InferenceError(
                     f"axes_mapping has length {mapping.count}, but data {shape} has rank {shape.rank}",
@@ -303,7 +305,7 @@ class BroadcastBase(Op):
         return self.mode in ("numpy", "bidirectional")
 
     def evaluate(self, data: Array, target_shape: Array, axes_mapping: Array | None = None) -> Array:
-        target, mapping = tuple(target_shape.tolist()), self._used(axes_mapping)
+        target, mapping = tuple(target_shape.tolist()), self._mapping(axes_mapping)
         if mapping is not None:
             lengths = dict(zip(map(int, mapping), data.shape or (1,) * mapping.size, strict=True))
             data = data.reshape([lengths.get(i, 1) for i in range(len(target))])
@@ -313,13 +315,19 @@ class BroadcastBase(Op):
             target = np.broadcast_shapes(data.shape, target)
         return np.broadcast_to(data, target)
 
-    def _used(self, axes_mapping: _InputT | None) -> _InputT | None:
-        """Return the axes mapping, if the mode requires one."""
+    def _mapping(self, axes_mapping: _InputT | None) -> _InputT | None:
+        """Return ``axes_mapping``, or ``None`` if the mode ignores it."""
         return axes_mapping if self.mode in ("explicit", "none") else None
 
 
 def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> PartialShape:
-    """Return the goal, refined by lengths of the data that cannot be 1."""
+    """Return ``goal``, refined by the lengths of the data that cannot be 1; raise if they do not fit.
+
+    Args:
+        shape: the shape of the data.
+        goal: the target shape.
+        places: the target axis of each axis of the data.
+    """
     if list(places) != sorted(set(places)) or any(not 0 <= i < len(goal) for i in places):
         raise InferenceError(
             f"axes_mapping is {list(places)}; it must name axes of target_shape {goal}, 0 to {len(goal) - 1}, in "
@@ -341,14 +349,16 @@ def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> Part
 
 @op("Broadcast-3")
 class Broadcast(BroadcastBase):
-    """Repeat ``data`` along axes until it has the lengths in ``target_shape``."""
+    """Broadcast ``data`` to ``target_shape``."""
 
     decisions = (
         "mode pdpd, which the page does not list and OpenVINO reads, aligns first axes, and keeps lengths of data where the target has 1",
     )
 
     mode: Literal["numpy", "explicit", "bidirectional", "pdpd", "none"] = attr(
-        "numpy", doc="whether last axes are aligned, one way or both, first ones, or those in axes_mapping"
+        "numpy",
+        doc="axes to align: the last ones (numpy, and bidirectional, which also stretches the target), the first ones "
+        "(pdpd), or those of axes_mapping (explicit)",
     )
 
     def infer(self, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> PartialShape:
@@ -364,9 +374,9 @@ class Broadcast(BroadcastBase):
 
 @op("Broadcast-1")
 class Broadcast1(BroadcastBase):
-    """Repeat ``data`` along axes until it has the lengths in ``target_shape``.
+    """Broadcast ``data`` to ``target_shape``.
 
-    Without ``axes_mapping`` mode explicit is numpy, as in OpenVINO.
+    Mode explicit without ``axes_mapping`` is the same as numpy, as in OpenVINO.
     """
 
     decisions = (
@@ -374,22 +384,23 @@ class Broadcast1(BroadcastBase):
     )
 
     mode: Literal["numpy", "explicit", "none"] = attr(
-        "numpy", doc="whether the last axes are aligned, or those in axes_mapping"
+        "numpy", doc="axes to align: the last ones, or those of axes_mapping"
     )
 
 
 @op("Tile-1")
 class Tile(Op):
-    """Repeat ``data`` along each axis ``repeats`` times."""
+    """Repeat ``data`` along each axis by the number of times in ``repeats``."""
 
     symbolic = True
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to repeat")
     repeats = Input(
-        T_SHAPE, "1-D; for the last axes, or for more axes than there are; negative ones count as 0"
+        T_SHAPE,
+        "number of repetitions along the last axes, 1-D; further elements add axes, and negative ones count as 0",
     )
-    tiled = Output(T_ANY, "the data, repeated")
+    tiled = Output(T_ANY, "the repeated data")
 
     def infer(self, data: Value, repeats: Value) -> PartialShape:
         check_vector(repeats, "repeats")
@@ -409,7 +420,6 @@ class Tile(Op):
     def evaluate(self, data: Array, repeats: Array) -> Array:
         times = np.maximum(repeats, 0).tolist()
         lengths = [a * b for a, b in zip_longest(data.shape[::-1], times[::-1], fillvalue=1)]
-        check_array_size(
-            math.prod(max(n, 1) for n in lengths), data.itemsize
-        )  # also where another length is 0
+        # Lengths of 0 count as 1, since NumPy may still loop over the other lengths.
+        check_array_size(math.prod(max(n, 1) for n in lengths), data.itemsize)
         return np.tile(data, times)

@@ -30,11 +30,11 @@ from .._define.operation import (
 )
 from .._lengths import broadcast_dims, check_scalar, check_vector, normalize_axis
 
-# Indices into tensors: negative ones count from the end, those out of range are refused.
+# Indices into tensors: negative indices count from the end, and indices out of range are refused.
 
 
 def outside(indices: Array | None, length: Dimension, axis: int, negative: bool = True) -> str:
-    """Return a message about known indices out of range, or an empty string."""
+    """Return a message if a known index is out of range for every possible length, or else an empty string."""
     if indices is None or length.max is None:
         return ""
     low = -length.max if negative else 0
@@ -50,10 +50,10 @@ def outside(indices: Array | None, length: Dimension, axis: int, negative: bool 
 
 
 def check_inside(indices: Array | None, length: Dimension, axis: int, negative: bool = True) -> None:
-    """Refuse indices outside an axis of data for all of its possible lengths.
+    """Require that known indices are inside an axis of ``data`` for some possible length.
 
     Raises:
-        InferenceError: if one is known to be outside ``[-length, length - 1]``, or ``[0, length - 1]``.
+        InferenceError: if an index is not in ``[-length, length - 1]``, or without ``negative`` in ``[0, length - 1]``.
     """
     if problem := outside(indices, length, axis, negative):
         raise InferenceError(
@@ -63,17 +63,17 @@ def check_inside(indices: Array | None, length: Dimension, axis: int, negative: 
 
 
 def check_tuples(indices: Array | None, lengths: Sequence[Dimension], first: int = 0) -> None:
-    """Refuse tuples of indices, along the last axis, outside axes of data from ``first`` on."""
-    for place, length in enumerate(lengths if indices is not None else ()):
+    """Require that index tuples (along the last axis) are inside the axes of ``data`` from ``first`` on."""
+    for axis, length in enumerate(lengths if indices is not None else ()):
         assert indices is not None
-        check_inside(indices[..., place], length, first + place)
+        check_inside(indices[..., axis], length, first + axis)
 
 
 def positions(indices: Array, length: int, axis: int, negative: bool = True) -> Array:
-    """Return indices into an axis of ``length``, counted from the front.
+    """Return nonnegative indices into an axis of ``length``.
 
     Raises:
-        InferenceError: if one is out of range.
+        InferenceError: if an index is out of range.
     """
     check_inside(indices, Dimension(length), axis, negative)
     result = indices.astype(np.int64)
@@ -81,9 +81,9 @@ def positions(indices: Array, length: int, axis: int, negative: bool = True) -> 
 
 
 def flat_positions(indices: Array, lengths: Sequence[int], first: int = 0) -> Array:
-    """Convert tuples of indices, along the last axis, to positions in a flattened tensor of ``lengths``.
+    """Convert index tuples (along the last axis) to positions in a flattened tensor of shape ``lengths``.
 
-    The lengths are those of axes of data from ``first`` on.
+    The lengths are those of the axes of ``data`` from ``first`` on.
     """
     flat = np.zeros(indices.shape[:-1], np.int64)
     for axis, length in enumerate(lengths):
@@ -92,14 +92,14 @@ def flat_positions(indices: Array, lengths: Sequence[int], first: int = 0) -> Ar
 
 
 def axis_input(axis: Value, rank: int | None) -> int | None:
-    """Return the axis given by an input, counted from the front, if it and the rank are known."""
+    """Return the nonnegative axis that an input holds, or ``None`` if the axis or the rank is unknown."""
     one_axis(axis)
     values = axis.ints()
     return None if values is None or rank is None else normalize_axis(values[0], rank)
 
 
 def one_axis(axis: Value) -> None:
-    """Require a scalar or a 1-D tensor of one number."""
+    """Require a scalar, or a 1-D tensor of one element."""
     if axis.shape.rank is not None and (axis.shape.rank > 1 or not axis.count.contains(1)):
         raise InferenceError(
             f"axis must be a scalar or one number, not of shape {axis.shape}",
@@ -107,11 +107,11 @@ def one_axis(axis: Value) -> None:
         )
 
 
-# Gather: slices of a tensor at indices along an axis.
+# Gather: slices of a tensor along an axis.
 
 
 class GatherBase(Op):
-    """Base of the versions."""
+    """Base of the versions of Gather."""
 
     decisions = (
         "an index outside the axis gives zeros, and a negative one counts from the end, in all versions, as the page of version 8 says; older pages leave it open",
@@ -122,10 +122,10 @@ class GatherBase(Op):
     symbolic = True
     flops_per_element = 0
 
-    data = Input(T_ANY, "tensor to pick from")
-    indices = Input(T_INDEX, "indices along the axis, of any shape; negative ones count from its end")
-    axis = Input(T_AXIS, "the axis, a scalar or one number; a negative one counts from the end")
-    picked = Output(T_ANY, "the data with the axes of the indices, after the batch, in place of the axis")
+    data = Input(T_ANY, "tensor to gather from")
+    indices = Input(T_INDEX, "indices along the axis, of any shape; negative ones count from the end")
+    axis = Input(T_AXIS, "the axis, a scalar or [1]; a negative one counts from the end")
+    picked = Output(T_ANY, "the shape of data, with the axis replaced by the non-batch axes of indices")
 
     def infer(self, data: Value, indices: Value, axis: Value) -> PartialShape:
         one_axis(axis)
@@ -158,7 +158,7 @@ class GatherBase(Op):
         return PartialShape([*shared, *x[batch:place], *i[batch:], *x[place + 1 :]])
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Yield a message about indices outside the axis, which give zeros."""
+        """Yield a warning about indices outside the axis, which give zeros."""
         data, indices, axis = inputs
         axes = axis.ints()
         if axes is None or data.shape.rank is None:
@@ -176,7 +176,7 @@ class GatherBase(Op):
         lead, front, tail = data.shape[:batch], data.shape[batch:place], data.shape[place + 1 :]
         shape = (*lead, *front, *indices.shape[batch:], *tail)
         if length == 0:
-            return _nothing(data, shape)
+            return _zeros(data, shape)
         groups, before = prod(lead), prod(front)
         rows = np.where(inside, index, 0).reshape(groups, prod(indices.shape[batch:]))
         if batch == 0:
@@ -185,12 +185,12 @@ class GatherBase(Op):
             blocks = data.reshape(groups, before, length, prod(tail))
             result = blocks[np.arange(groups)[:, None, None], np.arange(before)[:, None], rows[:, None]]
         if not inside.all():
-            result.swapaxes(1, 2)[~inside.reshape(rows.shape)] = _nothing(data, ())
+            result.swapaxes(1, 2)[~inside.reshape(rows.shape)] = _zeros(data, ())
         return result.reshape(shape)
 
     @property
     def batch(self) -> int:
-        """Return the number of leading batch axes, counted from the front."""
+        """The number of leading batch axes; negative to count from the rank of ``indices``."""
         return 0
 
     def _batch(self, rank: int) -> int:
@@ -202,16 +202,19 @@ class GatherBase(Op):
         return self.batch if self.batch >= 0 else self.batch + rank
 
 
-def _nothing(data: Array, shape: tuple[int, ...]) -> Array:
+def _zeros(data: Array, shape: tuple[int, ...]) -> Array:
     text = data.dtype == object and all(isinstance(x, str) for x in data.flat[:1])
     return np.full(shape, "", object) if text else np.zeros(shape, data.dtype)
 
 
 @op("Gather-8")
 class Gather(GatherBase):
-    """Slices of ``data`` along ``axis`` at ``indices``; zeros for indices out of range."""
+    """Gather slices of ``data`` along ``axis`` at ``indices``; an index out of range gives zeros."""
 
-    batch_dims: int = attr(0, doc="leading axes that data and indices share; negative: from the indices' end")
+    batch_dims: int = attr(
+        0,
+        doc="number of leading axes that data and indices share; a negative one counts from the rank of indices",
+    )
 
     @property
     def batch(self) -> int:
@@ -220,23 +223,23 @@ class Gather(GatherBase):
 
 @op("Gather-7")
 class Gather7(Gather):
-    """Slices of ``data`` along ``axis`` at ``indices``, which must be in range."""
+    """Gather slices of ``data`` along ``axis`` at ``indices``, which should be in range."""
 
 
 @op("Gather-1")
 class Gather1(GatherBase):
-    """Slices of ``data`` along ``axis`` at ``indices``, without a batch."""
+    """Gather slices of ``data`` along ``axis`` at ``indices``, without batch axes."""
 
 
-# GatherElements, GatherND and GatherTree: gathering by tensors of indices.
+# GatherElements, GatherND and GatherTree.
 
 
 @op("GatherElements-6")
 class GatherElements(Op):
-    """Elements of ``data`` at the positions in ``indices`` along ``axis``.
+    """Gather elements of ``data`` at ``indices`` along ``axis``.
 
-    Negative indices count from the end. The page has none, and the reference refuses them; converters
-    from ONNX write them, and the plugin takes them.
+    Negative indices count from the end, as in OpenVINO's plugin. The specification does not mention them, and the
+    reference refuses them, but converters from ONNX write them.
     """
 
     decisions = (
@@ -246,13 +249,11 @@ class GatherElements(Op):
     bounded = True
     flops_per_element = 0
 
-    data = Input(T_ANY, "tensor to take from")
-    indices = Input(T_INDEX_64, "shaped as data but along axis")
-    gathered = Output(T_ANY, "of the shape of indices")
+    data = Input(T_ANY, "tensor to gather from")
+    indices = Input(T_INDEX_64, "indices along the axis, of the shape of data except along the axis")
+    gathered = Output(T_ANY, "the gathered elements, of the shape of indices")
 
-    axis: int = attr(
-        default_with_warning="0", doc="axis that the indices count along; a negative one counts from the end"
-    )
+    axis: int = attr(default_with_warning="0", doc="axis to gather along; a negative one counts from the end")
 
     symbolic = True
 
@@ -288,11 +289,11 @@ class GatherNDBase(Op):
     bounded = True
     flops_per_element = 0
 
-    data = Input(T_ANY, "tensor to take from")
-    indices = Input(T_INDEX, "tuples along the last axis, each naming an element or a slice of data")
-    gathered = Output(T_ANY, "the slices, arranged as the tuples were")
+    data = Input(T_ANY, "tensor to gather from")
+    indices = Input(T_INDEX, "index tuples along the last axis, each of which selects an element or a slice")
+    gathered = Output(T_ANY, "the gathered elements or slices, in the order of the tuples")
 
-    batch_dims: int = attr(0, ge=0, doc="how many leading axes data and indices have in common")
+    batch_dims: int = attr(0, ge=0, doc="number of leading axes that data and indices share")
 
     symbolic = True
 
@@ -334,16 +335,16 @@ class GatherNDBase(Op):
         split, selected = self.batch_dims, self.batch_dims + indices.shape[-1]
         batch = np.broadcast_shapes(data.shape[:split], indices.shape[:split])
         entries, tuples = math.prod(batch), math.prod(indices.shape[split:-1])
-        places = flat_positions(indices, data.shape[split:selected], split)
-        places = np.broadcast_to(places, batch + indices.shape[split:-1]).reshape(entries, tuples)
+        index = flat_positions(indices, data.shape[split:selected], split)
+        index = np.broadcast_to(index, batch + indices.shape[split:-1]).reshape(entries, tuples)
         slices = np.broadcast_to(data, batch + data.shape[split:])
         slices = slices.reshape(entries, math.prod(data.shape[split:selected]), *data.shape[selected:])
-        return np.asarray(slices[np.arange(entries)[:, None], places].reshape(shape))
+        return np.asarray(slices[np.arange(entries)[:, None], index].reshape(shape))
 
 
 @op("GatherND-5")
 class GatherND5(GatherNDBase):
-    """Slices of ``data`` at the index tuples in ``indices``; batch axes are merged."""
+    """Gather slices of ``data`` at the index tuples ``indices``; batch axes are merged into one."""
 
     def arrange(self, batch: list[Dimension]) -> list[Dimension]:
         return [Dimension.of(math.prod(batch[1:], start=batch[0]))] if batch else []
@@ -351,15 +352,15 @@ class GatherND5(GatherNDBase):
 
 @op("GatherND-8")
 class GatherND8(GatherNDBase):
-    """Slices of ``data`` at the index tuples in ``indices``.
+    """Gather slices of ``data`` at the index tuples ``indices``.
 
-    The page lets axes of the batch broadcast. OpenVINO 2026.4 still asks for equal ones.
+    Batch axes broadcast, as in the specification; OpenVINO 2026.4 still requires equal lengths.
     """
 
 
 @op("GatherTree-1")
 class GatherTree(Op):
-    """Tokens of each beam, traced from its last step back through its parents."""
+    """Token sequences of beams, traced from the last step of each beam back through its parents."""
 
     decisions = (
         "a sequence of length 0 is end_token throughout, as the page begins with; OpenVINO's plugin leaves it as memory was",
@@ -367,11 +368,11 @@ class GatherTree(Op):
 
     flops_per_element = 0
 
-    step_ids = Input(T, "[time, batch, beam]: the token chosen at each step")
-    parent_ids = Input(T, "[time, batch, beam]: the beam that a step continues")
-    max_seq_len = Input(T, "[batch]: how many steps there are")
-    end_token = Input(T, "scalar: the token that ends a sequence, and fills the rest")
-    final_ids = Output(T, "[time, batch, beam]: whole sequences")
+    step_ids = Input(T, "[time, batch, beam]: the token of each step")
+    parent_ids = Input(T, "[time, batch, beam]: the beam that each step continues")
+    max_seq_len = Input(T, "[batch]: the number of steps")
+    end_token = Input(T, "the token that ends a sequence, and fills the remaining steps; a scalar")
+    final_ids = Output(T, "[time, batch, beam]: the sequences")
 
     def infer(self, step_ids: Value, parent_ids: Value, max_seq_len: Value, end_token: Value) -> PartialShape:
         check_scalar(end_token, "end_token")
@@ -393,7 +394,7 @@ class GatherTree(Op):
         return shape.replace({1: batch})
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Yield a message about invalid parents that a sequence reaches."""
+        """Yield a warning about an invalid parent within the steps of a sequence."""
         _, parent_ids, max_seq_len, _ = inputs
         parents, lengths = parent_ids.known(), max_seq_len.known()
         if parents is None or lengths is None:
@@ -402,7 +403,7 @@ class GatherTree(Op):
         beams = parents.shape[2]
         wrong = parents[(steps > 0) & (steps < lengths[:, None]) & ((parents < 0) | (parents >= beams))]
         if wrong.size:
-            yield _no_beam(wrong[0], beams)
+            yield _describe_parent(wrong[0], beams)
 
     def evaluate(self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Array:
         final = np.full_like(step_ids, end_token)
@@ -414,7 +415,7 @@ class GatherTree(Op):
             reached = np.broadcast_to(step < lengths, beam.shape)
             wrong = reached & ((beam < 0) | (beam >= beams))
             if wrong.any():
-                raise InferenceError(_no_beam(beam[wrong][0], beams), clause="parent_ids are beams")
+                raise InferenceError(_describe_parent(beam[wrong][0], beams), clause="parent_ids are beams")
             source = np.where(reached, beam, 0)
             final[step] = np.where(reached, step_ids[step][entry, source], end_token)
             beam = np.where(reached, parent_ids[step].astype(np.int64)[entry, source], beam)
@@ -422,7 +423,7 @@ class GatherTree(Op):
         return np.where(ended, end_token, final)
 
 
-def _no_beam(parent: int, beams: int) -> str:
+def _describe_parent(parent: int, beams: int) -> str:
     return f"parent_ids holds {parent}, but beams are 0 to {beams - 1}"
 
 
@@ -441,21 +442,23 @@ class Unique(Op):
 
     flops_per_element = 0
 
-    data = Input(T_ANY, "tensor to look through")
+    data = Input(T_ANY, "tensor to search")
     axis = Input(
-        T_UNIQUE_AXIS, "one number; absent, elements of the flattened data are compared", optional=True
+        T_UNIQUE_AXIS,
+        "axis of the slices, one number; if absent, elements of the flattened data",
+        optional=True,
     )
-    unique = Output(T_ANY, "different elements or slices")
-    indices = Output("index_element_type", "1-D: where in data each of them comes first")
-    inverse = Output("index_element_type", "1-D: for each element or slice of data its place in unique")
-    counts = Output("count_element_type", "1-D: how often each of them occurs")
+    unique = Output(T_ANY, "the distinct elements or slices")
+    indices = Output("index_element_type", "index in data of the first occurrence of each, 1-D")
+    inverse = Output("index_element_type", "index in unique of each element or slice of data, 1-D")
+    counts = Output("count_element_type", "number of occurrences of each, 1-D")
 
-    sorted: bool = attr(True, doc="whether unique is in ascending order; otherwise in that of the data")
+    sorted: bool = attr(True, doc="whether unique is in ascending order, instead of the order of data")
     index_element_type: ElementType = attr(ElementType.i64, doc="type of indices and inverse, i64 or i32")
     count_element_type: ElementType = attr(ElementType.i64, doc="type of counts, i64 or i32")
 
     def verify(self) -> None:
-        """Require index types."""
+        """Require that indices and counts are i64 or i32."""
         check_index_types(
             index_element_type=self.index_element_type, count_element_type=self.count_element_type
         )
@@ -464,7 +467,7 @@ class Unique(Op):
         along = None if axis is None else axis_input(axis, data.shape.rank)
         if axis is None:
             total = data.count
-            shape = PartialShape([_some(total)])
+            shape = PartialShape([_count_distinct(total)])
         elif data.shape.rank == 0:
             raise InferenceError(
                 "data is a scalar, which has no axis for input 'axis' to name",
@@ -473,18 +476,22 @@ class Unique(Op):
         elif data.shape.rank is None or along is None:
             total = Dimension()
             shape = (
-                PartialShape.dynamic() if data.shape.rank is None else PartialShape(map(_some, data.shape))
+                PartialShape.dynamic()
+                if data.shape.rank is None
+                else PartialShape(map(_count_distinct, data.shape))
             )
         else:
             total = data.shape[along]
-            shape = data.shape.replace({along: _some(total)})
-        found = PartialShape([_some(total)])
-        return shape, found, PartialShape([total]), found
+            shape = data.shape.replace({along: _count_distinct(total)})
+        distinct = PartialShape([_count_distinct(total)])
+        return shape, distinct, PartialShape([total]), distinct
 
     def evaluate(self, data: Array, axis: Array | None = None) -> tuple[Array, ...]:
         along = None if axis is None else int(axis.item()) % data.ndim
         slices = data.reshape(data.size, 1) if along is None else np.moveaxis(data, along, 0)
-        first, inverse, counts = _groups(slices.reshape(len(slices), -1 if slices.size else 0), self.sorted)
+        first, inverse, counts = _group_rows(
+            slices.reshape(len(slices), -1 if slices.size else 0), self.sorted
+        )
         return (
             data.ravel()[first] if along is None else data.take(first, along),
             first.astype(self.index_element_type.dtype),
@@ -493,21 +500,24 @@ class Unique(Op):
         )
 
 
-def _some(count: Dimension) -> Dimension:
-    """Return the possible numbers of distinct elements among ``count``."""
+def _count_distinct(count: Dimension) -> Dimension:
+    """Return the possible numbers of distinct elements among ``count`` elements."""
     return Dimension.between(min(count.min, 1), count.max)
 
 
-def _groups(rows: Array, ordered: bool) -> tuple[Array, Array, Array]:
-    """Group equal rows: return the first row of each group, the group of each row, and group sizes."""
+def _group_rows(rows: Array, ordered: bool) -> tuple[Array, Array, Array]:
+    """Group equal rows; return the first row of each group, the group of each row, and the group sizes.
+
+    With ``ordered``, groups are in ascending order; otherwise, in the order of their first rows.
+    """
     if len(rows) == 0:
         return (np.zeros(0, np.int64),) * 3
-    if rows.shape[1] > 1:  # ranks represent elements of any type
+    if rows.shape[1] > 1:  # replace elements of any type by their ranks
         rows = np.unique(rows, return_inverse=True, equal_nan=False)[1].reshape(rows.shape)
         order = np.lexsort(rows.T[::-1])
     else:
         order = np.argsort(rows.ravel(), kind="stable") if rows.size else np.arange(len(rows))
-    ranked = rows[order]  # NaN is unequal to everything, as in the reference
+    ranked = rows[order]  # NaN is unequal to everything, as in OpenVINO's reference
     starts = np.concatenate([[True], (ranked[1:] != ranked[:-1]).any(axis=1)])
     inverse = np.empty(len(rows), np.int64)
     inverse[order] = np.cumsum(starts) - 1

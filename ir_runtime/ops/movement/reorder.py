@@ -1,4 +1,4 @@
-"""Permutations: Transpose, Roll, Reverse, ReverseSequence, ShuffleChannels."""
+"""Permutations: Transpose, Roll, Reverse, ReverseSequence and ShuffleChannels."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from .._lengths import (
     normalize_axis,
 )
 
-# Transpose: permutations of axes.
+# Transpose: permutation of axes.
 
 
 @op("Transpose-1")
 class Transpose(Op):
-    """Permute the axes of ``data`` into the given ``order``."""
+    """Permute the axes of ``data`` into ``order``."""
 
     bounded = True
 
@@ -48,8 +48,8 @@ class Transpose(Op):
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to transpose")
-    order = Input(T_AXIS, "for each axis of the result, the axis of the data; empty to reverse them")
-    transposed = Output(T_ANY, "the data with its axes in this order")
+    order = Input(T_AXIS, "the axis of data for each axis of the result, 1-D; empty to reverse the axes")
+    transposed = Output(T_ANY, "the data with permuted axes")
 
     def infer(self, data: Value, order: Value) -> PartialShape:
         check_vector(order, "order")
@@ -83,7 +83,7 @@ class Transpose(Op):
         return data.transpose(axes_of(order) or None)
 
 
-# Permutations along an axis: roll, reverse, shuffle channels.
+# Permutations of elements along axes.
 
 T_SHIFT = Element("T_IND_1", (ElementType.i64, ElementType.i32), "i64 or i32")
 T_AXES = Element("T_IND_2", (ElementType.i64, ElementType.i32), "i64 or i32")
@@ -93,18 +93,18 @@ T_LENGTHS = Element("T_LENGTHS", NUMBERS, "any numeric type")
 
 @op("Roll-7")
 class Roll(Op):
-    """Shift ``data`` by ``shift`` along ``axes``, wrapping around.
+    """Shift the elements of ``data`` by ``shift`` along ``axes``, wrapping around.
 
-    OpenVINO accepts axes 0 and -1 of a scalar, which stays as it is.
+    Axes 0 and -1 are accepted for a scalar, which is unchanged, as in OpenVINO.
     """
 
     bounded = True
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to roll")
-    shift = Input(T_SHIFT, "places to shift by: one number for all axes, or one for each")
-    axes = Input(T_AXES, "axes to roll, a scalar or 1-D; shifts of an axis given twice add up")
-    rolled = Output(T_ANY, "of the shape of data")
+    shift = Input(T_SHIFT, "number of positions to shift by: one for all axes, or one for each")
+    axes = Input(T_AXES, "axes to roll, a scalar or 1-D; shifts of a repeated axis add up")
+    rolled = Output(T_ANY, "the result, of the shape of data")
 
     symbolic = True
 
@@ -130,17 +130,17 @@ class Roll(Op):
 
 @op("Reverse-1", until=1)
 class Reverse(Op):
-    """Reverse ``data`` along some axes."""
+    """Reverse ``data`` along ``reversed_axes``."""
 
     bounded = True
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to reverse")
-    reversed_axes = Input(T_REVERSED, "1-D: the axes, or for each axis whether to reverse it")
-    reversed = Output(T_ANY, "of the shape of data")
+    reversed_axes = Input(T_REVERSED, "the axes to reverse, or a mask over all axes, 1-D")
+    reversed = Output(T_ANY, "the result, of the shape of data")
 
     mode: Literal["index", "mask"] = attr(
-        default_with_warning="index", doc="whether the second input lists axes or is a mask over them"
+        default_with_warning="index", doc="whether reversed_axes lists axes, or is a mask over them"
     )
 
     symbolic = True
@@ -180,8 +180,8 @@ class ReverseSequence(Op):
     flops_per_element = 0
 
     data = Input(T_ANY, "a batch of sequences")
-    seq_lengths = Input(T_LENGTHS, "1-D: how many elements to reverse, for each entry of the batch")
-    reversed = Output(T_ANY, "of the shape of data")
+    seq_lengths = Input(T_LENGTHS, "number of elements to reverse, for each batch entry, 1-D")
+    reversed = Output(T_ANY, "the result, of the shape of data")
 
     batch_axis: int = attr(0, doc="axis of the batch; a negative one counts from the end")
     seq_axis: int = attr(1, doc="axis of the sequences; a negative one counts from the end")
@@ -217,8 +217,8 @@ class ReverseSequence(Op):
         self._check(Value.constant(seq_lengths), Dimension(data.shape[axis]), axis)
         lengths = seq_lengths.astype(np.int64)
         lengths = np.expand_dims(lengths, [i for i in range(data.ndim) if i != batch])
-        places = np.expand_dims(np.arange(data.shape[axis]), [i for i in range(data.ndim) if i != axis])
-        return np.take_along_axis(data, np.where(places < lengths, lengths - 1 - places, places), axis)
+        index = np.expand_dims(np.arange(data.shape[axis]), [i for i in range(data.ndim) if i != axis])
+        return np.take_along_axis(data, np.where(index < lengths, lengths - 1 - index, index), axis)
 
     def _check(self, seq_lengths: Value, length: Dimension, axis: int) -> None:
         check_at_most(
@@ -230,7 +230,7 @@ class ReverseSequence(Op):
         )
 
     def _axes(self, rank: int) -> tuple[int, int]:
-        """Return the axes of the batch and of the sequences, counted from the front."""
+        """Return the nonnegative axes of the batch and of the sequences."""
         batch = normalize_axis(self.batch_axis, rank, "batch_axis")
         return batch, normalize_axis(self.seq_axis, rank, "seq_axis")
 
@@ -243,7 +243,7 @@ class ShuffleChannels(Op):
     flops_per_element = 0
 
     data = Input(T_PLAIN, "tensor to shuffle")
-    shuffled = Output(T_PLAIN, "of the shape of data")
+    shuffled = Output(T_PLAIN, "the result, of the shape of data")
 
     axis: int = attr(1, doc="axis of the channels; a negative one counts from the end")
     group: int = attr(1, ge=1, doc="number of groups, which divides the number of channels")

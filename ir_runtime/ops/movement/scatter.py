@@ -1,4 +1,4 @@
-"""Scatter: a copy of a tensor with some elements replaced, or reduced with others."""
+"""Scatter operations: copies of a tensor in which updates replace elements, or are reduced with them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .._define.operation import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN, Element,
 from ..kernels.statistics import highest, lowest
 from .gather import axis_input, check_inside, check_tuples, flat_positions, positions
 
-# Combination of updates with the data in Scatter operations: replaced, or reduced.
+# Reductions of updates with the data.
 
 _COMBINE = {"sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
 _COMBINE_BOOLEAN = {
@@ -40,16 +40,16 @@ _COMBINE_BOUNDS: dict[str, Callable[[Number, Number], Number]] = {
     "max": maximum,
 }
 _BEYOND = 2**64
-"""Above all integers, as ``-_BEYOND`` is below them."""
+"""An integer above all of any type, as ``-_BEYOND`` is below them."""
 
 
 def writable_copy(data: Array, updates: Array) -> Array:
-    """Return a copy in C order that can also hold the updates, which may be intervals."""
+    """Return a copy of ``data`` in C order, with a dtype that can also hold ``updates``, which may be intervals."""
     return data.astype(np.result_type(data.dtype, updates.dtype), order="C")
 
 
 def apply_updates(target: Array, where: tuple[Array, ...], updates: Array, reduction: str) -> None:
-    """Update ``target`` at positions given by one array of indices per axis, one update after another."""
+    """Apply updates to ``target``, in order, at positions given by one array of indices per axis."""
     if reduction == "none":
         target[where] = updates
     elif target.dtype == object:
@@ -60,7 +60,7 @@ def apply_updates(target: Array, where: tuple[Array, ...], updates: Array, reduc
 
 
 def neutral(dtype: DType, reduction: str) -> Any:
-    """Return the neutral element of a reduction; finite for floating-point types, as in the reference."""
+    """Return the neutral element of a reduction, which is finite for floats, as in OpenVINO's reference."""
     if reduction in ("sum", "prod", "mean"):
         return dtype.type(reduction == "prod")
     if dtype == np.bool_:
@@ -71,7 +71,7 @@ def neutral(dtype: DType, reduction: str) -> Any:
 
 
 def quotient(sums: Array, counts: Array) -> Array:
-    """Return means in the type of the sums; integers are rounded down."""
+    """Return ``sums / counts`` in the dtype of the sums; integers are rounded down."""
     if sums.dtype == object:  # sums may wrap around before the division
         return objects([Interval()] * sums.size, sums.shape)
     if sums.dtype.kind in "iu":
@@ -83,7 +83,7 @@ def quotient(sums: Array, counts: Array) -> Array:
     )
 
 
-# Scatter: a copy of a tensor with some elements replaced, or reduced with others.
+# The Scatter operations.
 
 T_AXIS = Element("T_AXIS", INTEGERS, "any integer type")
 
@@ -99,9 +99,11 @@ class ScatterNDUpdateBase(Op):
     flops_per_element = 0
 
     data = Input(T_PLAIN, "tensor to copy")
-    indices = Input(T_INDEX_64, "tuples along the last axis, each naming an element or a slice of data")
-    updates = Input(T_PLAIN, "an element or a slice for each tuple")
-    updated = Output(T_PLAIN, "of the shape of data")
+    indices = Input(
+        T_INDEX_64, "index tuples along the last axis, each of which selects an element or a slice"
+    )
+    updates = Input(T_PLAIN, "an element or a slice for each index tuple")
+    updated = Output(T_PLAIN, "the updated copy of data")
 
     symbolic = True
 
@@ -132,7 +134,7 @@ class ScatterNDUpdateBase(Op):
 
     @staticmethod
     def places(indices: Array, shape: Sequence[int]) -> Array:
-        """Convert tuples of indices to positions along one flattened axis.
+        """Convert index tuples to positions along the flattened leading axes of a tensor.
 
         Raises:
             InferenceError: if an index is out of range.
@@ -140,7 +142,7 @@ class ScatterNDUpdateBase(Op):
         return flat_positions(indices, shape[: indices.shape[-1]]).ravel()
 
     def scatter(self, data: Array, indices: Array, updates: Array, reduction: str) -> Array:
-        """Apply updates in order, so that the last of equal indices wins."""
+        """Return a copy of ``data`` with the updates applied in order, so that the last of equal indices wins."""
         selected = indices.shape[-1]
         whole, slices = math.prod(data.shape[:selected]), data.shape[selected:]
         where = self.places(indices, data.shape)
@@ -154,8 +156,8 @@ class ScatterNDUpdateBase(Op):
 class ScatterNDUpdate4(ScatterNDUpdateBase):
     """Replace the elements or slices of ``data`` at ``indices`` by ``updates``.
 
-    The page calls it version 3; its opset is the fourth. Negative indices count from the end, as in
-    the reference.
+    The specification calls this version 3, but it is in opset4. Negative indices count from the end, as in OpenVINO's
+    reference.
     """
 
     decisions = (
@@ -168,7 +170,7 @@ class ScatterNDUpdate4(ScatterNDUpdateBase):
 
 @op("ScatterNDUpdate-15")
 class ScatterNDUpdate15(ScatterNDUpdateBase):
-    """Combine the elements or slices of ``data`` at ``indices`` with ``updates``."""
+    """Replace the elements or slices of ``data`` at ``indices`` by ``updates``, or reduce them with ``updates``."""
 
     decisions = (
         "an update of NaN changes neither minimum nor maximum, as in OpenVINO's reference; the page does not mention it",
@@ -177,18 +179,18 @@ class ScatterNDUpdate15(ScatterNDUpdateBase):
     monotonicity = "unknown"
 
     reduction: Literal["none", "sum", "sub", "prod", "min", "max"] = attr(
-        "none", doc="how an update is combined with the element at its place; none replaces it"
+        "none", doc="reduction of an update with the element that it updates; none replaces the element"
     )
 
     def evaluate(self, data: Array, indices: Array, updates: Array) -> Array:
         if self.reduction in ("min", "max") and data.dtype.kind in "fV":
-            # A NaN update changes nothing.
+            # Replace NaN by an update that changes nothing.
             neutral = math.inf if self.reduction == "min" else -math.inf
             updates = np.where(np.isnan(updates), updates.dtype.type(neutral), updates)
         return self.scatter(data, indices, updates, self.reduction)
 
     def flops(self, operands: Operands) -> Count:
-        """Return one FLOP for each update that is reduced with the data."""
+        """Return one FLOP for each update, if updates are reduced with the data."""
         return 0 if self.reduction == "none" else size(operands.inputs[2])
 
 
@@ -204,10 +206,10 @@ class ScatterUpdate(Op):
     flops_per_element = 0
 
     data = Input(T_PLAIN, "tensor to copy")
-    indices = Input(T_INDEX, "places along axis, none negative; of equal ones the last wins")
-    updates = Input(T_PLAIN, "shaped as data, with the shape of indices in place of axis")
-    axis = Input(T_AXIS, "one number; a negative one counts from the end")
-    updated = Output(T_PLAIN, "of the shape of data")
+    indices = Input(T_INDEX, "nonnegative indices along the axis; of equal indices, the last wins")
+    updates = Input(T_PLAIN, "new slices, of the shape of data with the axis replaced by the axes of indices")
+    axis = Input(T_AXIS, "the axis, one number; a negative one counts from the end")
+    updated = Output(T_PLAIN, "the updated copy of data")
 
     symbolic = True
 
@@ -243,10 +245,12 @@ class ScatterElementsUpdateBase(Op):
     flops_per_element = 0
 
     data = Input(T_PLAIN, "tensor to copy")
-    indices = Input(T_INDEX, "for each update its place along axis; a negative one counts from the end")
-    updates = Input(T_PLAIN, "of the shape of indices; places along other axes are as in data")
-    axis = Input(T_AXIS, "one number; a negative one counts from the end")
-    updated = Output(T_PLAIN, "of the shape of data")
+    indices = Input(T_INDEX, "index along the axis of each update; a negative one counts from the end")
+    updates = Input(
+        T_PLAIN, "the updates, of the shape of indices; along other axes, they are aligned with data"
+    )
+    axis = Input(T_AXIS, "the axis, one number; a negative one counts from the end")
+    updated = Output(T_PLAIN, "the updated copy of data")
 
     symbolic = True
 
@@ -276,7 +280,7 @@ class ScatterElementsUpdateBase(Op):
         return data.shape
 
     def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:
-        """Update ``target`` at positions given by one array of indices per axis."""
+        """Apply updates to ``target`` at positions given by one array of indices per axis."""
         raise NotImplementedError
 
     def evaluate(self, data: Array, indices: Array, updates: Array, axis: Array) -> Array:
@@ -302,7 +306,7 @@ class ScatterElementsUpdate3(ScatterElementsUpdateBase):
 
 @op("ScatterElementsUpdate-12")
 class ScatterElementsUpdate12(ScatterElementsUpdateBase):
-    """Combine the elements of ``data`` at ``indices`` along ``axis`` with ``updates``."""
+    """Replace the elements of ``data`` at ``indices`` along ``axis`` by ``updates``, or reduce them with ``updates``."""
 
     decisions = (
         "of several updates of one place the last one counts, as in OpenVINO's reference; the page leaves the order open with reduction none",
@@ -313,9 +317,10 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
 
     reduction: Literal["none", "sum", "prod", "min", "max", "mean"] = attr(
         "none",
-        doc="how an update is combined with the element at its place; none replaces it, mean of integers rounds down",
+        doc="reduction of updates with the element that they update; none replaces the element, and means of integers "
+        "are rounded down",
     )
-    use_init_val: bool = attr(True, doc="whether what is in data takes part in the reduction")
+    use_init_val: bool = attr(True, doc="whether the elements of data take part in the reduction")
 
     def infer(self, data: Value, indices: Value, updates: Value, axis: Value) -> PartialShape:
         if self.reduction == "mean" and data.element is ElementType.boolean:
@@ -332,7 +337,7 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
         if not self.use_init_val:
             target[where] = neutral(target.dtype, self.reduction)
         elif self.reduction in ("min", "max") and target.dtype.kind in "fV":
-            # Where data are NaN, the updates alone decide.
+            # Where data is NaN, the updates alone decide.
             touched = target[where]
             target[where] = np.where(np.isnan(touched), neutral(target.dtype, self.reduction), touched)
         apply_updates(target, where, updates, "sum" if self.reduction == "mean" else self.reduction)
@@ -343,5 +348,5 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
             target[used] = quotient(target[used], counts[used] + int(self.use_init_val))
 
     def flops(self, operands: Operands) -> Count:
-        """Return one FLOP for each update that is reduced with the data."""
+        """Return one FLOP for each update, if updates are reduced with the data."""
         return 0 if self.reduction == "none" else size(operands.inputs[2])

@@ -1,4 +1,4 @@
-"""Slice, StridedSlice, Split: parts of a tensor along its axes."""
+"""Slices and splits: Slice, SliceScatter, StridedSlice, Split and VariadicSplit."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from .._lengths import (
 )
 from .gather import one_axis
 
-# The range of a slice: ``start``, ``stop`` and ``step`` along one axis.
+# The range of a slice along one axis: ``start``, ``stop`` and ``step``.
 
 Bound: TypeAlias = int | Interval
-"""Where a slice starts or stops; an interval is known in part."""
+"""The start or stop of a slice, an interval if it is not known exactly."""
 
 FAR = 2**200
-"""Beyond the end of every axis; ``-FAR`` is before the beginning."""
+"""An index beyond the end of every axis; ``-FAR`` is before the start."""
 
-_ENDLESS = 2**140  # represents the length of an unbounded axis
-_LONGEST = 2**31 - 1  # treated as the longest length when comparing lengths
+_ENDLESS = 2**140  # stands for the length of an unbounded axis
+_LONGEST = 2**31 - 1  # lengths beyond this are ignored when a slice is compared with its axis
 
 
 def bounds_of(value: Value, count: int) -> list[Bound]:
-    """Return the bounds in ``start`` or ``stop``; the extremes of i32 and i64 mean unbounded."""
+    """Return the elements of ``start`` or ``stop``, with the extremes of 32- and 64-bit types as ``FAR`` or ``-FAR``."""
     numbers = value.numbers()
     if numbers is None:
         return [Interval()] * count
@@ -51,18 +51,18 @@ def bounds_of(value: Value, count: int) -> list[Bound]:
 
 
 def python_slice(length: int, start: int, stop: int, step: int) -> slice:
-    """Return a slice as in Python, with one exception.
+    """Return a slice with the semantics of Python, with one exception.
 
-    Backwards, a start before the first element is moved to it. The page of StridedSlice says so, and OpenVINO
-    also does it in Slice, although that page refers to Python.
+    With a negative step, a start before the first element is moved to it. The specification of StridedSlice says so, and
+    OpenVINO does the same in Slice, although its specification refers to Python.
     """
     if step < 0 and start < -length:
         start = 0
     return slice(start, stop, step)
 
 
-def sliced(length: Dimension, start: Bound, stop: Bound, step: int | None) -> Dimension:
-    """Return the number of elements in a slice of an axis, or bounds of it."""
+def count_elements(length: Dimension, start: Bound, stop: Bound, step: int | None) -> Dimension:
+    """Return the number of elements in a slice of an axis, which may be dynamic; ``step`` is ``None`` if unknown."""
     if step is None:
         return Dimension.between(0, length.max)
     if start == 0 and step == 1 and isinstance(stop, Dimension) and stop.symbol is not None:
@@ -89,7 +89,7 @@ def _count(length: int, start: int, stop: int, step: int) -> int:
 
 
 def _extremes(bound: Bound) -> list[int]:
-    """Return values of a bound that give the most and fewest elements: its ends, and values around 0."""
+    """Return the candidate values of a bound that may give the most or fewest elements: its ends, -1 and 0."""
     if isinstance(bound, int):
         return [bound]
     low = -FAR if bound.min is None else bound.min
@@ -98,23 +98,25 @@ def _extremes(bound: Bound) -> list[int]:
 
 
 def _lengths(length: Dimension, bounds: list[int]) -> Iterator[int]:
-    """Yield lengths that give the most and fewest elements.
+    """Yield the candidate lengths that may give the most or fewest elements.
 
-    The number of elements is piecewise linear in the length and bends only where a bound meets an end.
+    The number of elements is piecewise linear in the length, and bends only where a bound meets an end of the axis.
     """
     low, high = length.min, _ENDLESS if length.max is None else length.max
     bends = {abs(b) + d for b in bounds for d in (-1, 0, 1)} | {0, 1}
     yield from sorted({low, high} | {n for n in bends | {_LONGEST} if low <= n <= high})
 
 
-# Slices along axes by start, stop and step, and their replacement.
+# Slice and SliceScatter.
 
-_STEPS = "1-D; numbers from one element to the next, negative backwards, never 0"
-_AXES = "1-D; the axes, each once; the first ones when absent"
+_STARTS = "indices of the first elements, 1-D; negative ones count from the end, and all are clamped"
+_STOPS = "exclusive ends, 1-D; negative ones count from the end, and all are clamped"
+_STEPS = "steps, 1-D; nonzero, and negative to go backwards"
+_AXES = "distinct axes to slice, 1-D; the first axes if absent"
 
 
 class SliceBase(Op):
-    """A region of a tensor: a slice along some axes, everything along the others."""
+    """Base of Slice and SliceScatter, whose region is a slice along ``axes`` and everything along other axes."""
 
     bounded = True
     flops_per_element = 0
@@ -122,7 +124,7 @@ class SliceBase(Op):
     def region(
         self, shape: PartialShape, start: Value, stop: Value, step: Value, axes: Value | None
     ) -> PartialShape:
-        """Return the shape of the region; unknown lengths are dynamic."""
+        """Check the inputs, and return the shape of the region."""
         count = common_count(start=start, stop=stop, step=step, axes=axes)
         if shape.rank is None:
             return shape
@@ -146,12 +148,12 @@ class SliceBase(Op):
             )
         places = normalize_axes(chosen, shape.rank)
         parts = zip(places, bounds_of(start, count), bounds_of(stop, count), steps, strict=True)
-        return shape.replace({i: sliced(shape[i], a, b, k) for i, a, b, k in parts})
+        return shape.replace({i: count_elements(shape[i], a, b, k) for i, a, b, k in parts})
 
     def index(
         self, shape: tuple[int, ...], start: Array, stop: Array, step: Array, axes: Array | None
     ) -> tuple[slice, ...]:
-        """Return the region as a NumPy index."""
+        """Return the NumPy index of the region."""
         chosen = range(start.size) if axes is None else axes_of(axes)
         index = [slice(None)] * len(shape)
         steps = zip(start.tolist(), stop.tolist(), step.tolist(), strict=True)
@@ -162,7 +164,7 @@ class SliceBase(Op):
 
 @op("Slice-8")
 class Slice(SliceBase):
-    """The elements of ``data`` from ``start`` to before ``stop`` by ``step``, along ``axes``."""
+    """The elements of ``data`` from ``start`` to ``stop`` (exclusive) in steps of ``step``, along ``axes``."""
 
     decisions = (
         "backwards, a start before the first element is moved to it, as in OpenVINO; in Python, to which the page refers, nothing would be left",
@@ -171,11 +173,11 @@ class Slice(SliceBase):
     symbolic = True
 
     data = Input(T_ANY, "tensor to slice")
-    start = Input(T_INDEX, "1-D; first indices; negative ones count from the end, and all are clamped")
-    stop = Input(T_INDEX, "1-D; indices behind the last ones, likewise")
+    start = Input(T_INDEX, _STARTS)
+    stop = Input(T_INDEX, _STOPS)
     step = Input(T_INDEX, _STEPS)
     axes = Input(T_AXIS, _AXES, optional=True)
-    region_of_data = Output(T_ANY, "the elements in the slices")
+    region_of_data = Output(T_ANY, "the selected elements")
 
     def infer(
         self, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None
@@ -190,7 +192,7 @@ class Slice(SliceBase):
 
 @op("SliceScatter-15")
 class SliceScatter(SliceBase):
-    """``data`` with the elements from ``start`` to before ``stop`` by ``step`` replaced by ``updates``."""
+    """``data`` with the elements from ``start`` to ``stop`` (exclusive), in steps of ``step``, replaced by ``updates``."""
 
     decisions = (
         "backwards, a start before the first element is moved to it, as OpenVINO infers, though it then replaces nothing; in NumPy, to which the page refers, nothing would be left",
@@ -199,12 +201,12 @@ class SliceScatter(SliceBase):
     symbolic = True
 
     data = Input(T_ANY, "tensor to update")
-    updates = Input(T_ANY, "the new elements, in the shape of the slices", mixed=True)
-    start = Input(T_INDEX, "1-D; first indices; negative ones count from the end, and all are clamped")
-    stop = Input(T_INDEX, "1-D; indices behind the last ones, likewise")
+    updates = Input(T_ANY, "the new elements, of the shape of the slice", mixed=True)
+    start = Input(T_INDEX, _STARTS)
+    stop = Input(T_INDEX, _STOPS)
     step = Input(T_INDEX, _STEPS)
     axes = Input(T_AXIS, _AXES, optional=True)
-    updated = Output(T_ANY, "the data with the updates in place")
+    updated = Output(T_ANY, "the updated copy of data")
 
     def infer(
         self,
@@ -242,7 +244,7 @@ class SliceScatter(SliceBase):
 
 # Strided slices with masks.
 
-_MASK = "where 1, {}; entry by entry of begin, 0 where it is too short"
+_MASK = "one entry for each element of begin; where it is 1, {}; missing entries are 0"
 
 
 def _mask(what: str, *default: tuple[int, ...], default_with_warning: str | None = None) -> Any:
@@ -251,7 +253,7 @@ def _mask(what: str, *default: tuple[int, ...], default_with_warning: str | None
 
 @op("StridedSlice-1")
 class StridedSlice(Op):
-    """Elements of ``data`` from ``begin`` to before ``end`` by ``strides``, subject to the masks."""
+    """The elements of ``data`` from ``begin`` to ``end`` (exclusive) in steps of ``strides``, subject to the masks."""
 
     decisions = (
         "an end mask on the way back takes the first element, too, as in OpenVINO's reference",
@@ -265,16 +267,20 @@ class StridedSlice(Op):
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to slice")
-    begin = Input(T_INDEX, "1-D; first indices; negative ones count from the end, and all are clamped")
-    end = Input(T_INDEX, "1-D; indices behind the last ones, likewise")
-    strides = Input(T_INDEX, "1-D; steps, negative backwards, never 0; 1 when absent", optional=True)
-    region = Output(T_ANY, "the elements in the slices, without axes that shrink, and with new ones")
+    begin = Input(T_INDEX, _STARTS)
+    end = Input(T_INDEX, _STOPS)
+    strides = Input(T_INDEX, f"{_STEPS}; 1 if absent", optional=True)
+    region = Output(T_ANY, "the selected elements, with the axes that the masks remove and insert")
 
-    begin_mask: tuple[int, ...] = _mask("the slice starts where the axis does")
+    begin_mask: tuple[int, ...] = _mask("the slice starts at the first element of the axis")
     end_mask: tuple[int, ...] = _mask("the slice extends to the end of the axis", default_with_warning="")
     new_axis_mask: tuple[int, ...] = _mask("an axis of length 1 is inserted", ())
-    shrink_axis_mask: tuple[int, ...] = _mask("only the element at begin is taken, and the axis goes", ())
-    ellipsis_mask: tuple[int, ...] = _mask("as many axes are taken whole as the others leave; once only", ())
+    shrink_axis_mask: tuple[int, ...] = _mask(
+        "only the element at begin is taken, and the axis is removed", ()
+    )
+    ellipsis_mask: tuple[int, ...] = _mask(
+        "all axes that no other entry slices are taken whole; at most one entry may be 1", ()
+    )
 
     def verify(self) -> None:
         if sum(self.ellipsis_mask) > 1:
@@ -297,13 +303,13 @@ class StridedSlice(Op):
                 dims.append(shape[axis])
             elif not _set(self.shrink_axis_mask, entry):
                 ends = self._ends(entry, firsts[entry], lasts[entry], steps[entry])
-                dims.append(sliced(shape[axis], *ends, steps[entry]))
+                dims.append(count_elements(shape[axis], *ends, steps[entry]))
             elif indices is not None:
                 _check_inside(entry, indices[entry], shape[axis], axis)
         return PartialShape(dims)
 
     def _bounded_shape(self, shape: PartialShape) -> PartialShape:
-        """Return the shape if the number of slices or the rank is unknown."""
+        """Return the output shape if the rank or the number of slices is unknown."""
         if shape.rank is None or any(self.new_axis_mask) or any(self.shrink_axis_mask):
             return PartialShape.dynamic()
         return PartialShape([Dimension.between(0, d.max) for d in shape])
@@ -313,7 +319,7 @@ class StridedSlice(Op):
         return region
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents, ignoring masked numbers of begin and end."""
+        """Propagate contents, ignoring masked elements of begin and end."""
         data, begin, end, *strides = inputs
         begin = _apply_masks(begin, self.begin_mask)
         end = _apply_masks(end, self.end_mask, self.shrink_axis_mask)
@@ -322,7 +328,7 @@ class StridedSlice(Op):
     def index(
         self, shape: tuple[int, ...], begin: Array, end: Array, strides: Array | None = None
     ) -> tuple[slice | int | EllipsisType | None, ...]:
-        """Return the region as a NumPy index."""
+        """Return the NumPy index of the region."""
         steps = [1] * begin.size if strides is None else strides.tolist()
         index: list[slice | int | None] = []
         for axis, entry in self._plan(begin.size, len(shape)):
@@ -341,7 +347,7 @@ class StridedSlice(Op):
         return (*index, ...)
 
     def _plan(self, count: int, rank: int) -> Iterator[tuple[int | None, int | None]]:
-        """Yield, for each axis, its number (None if new) and the entry that slices it, if any."""
+        """Yield (axis of data or ``None`` if new, entry of begin or ``None``) for each axis, also removed ones."""
         special = [_set(self.new_axis_mask, i) or _set(self.ellipsis_mask, i) for i in range(count)]
         hidden = rank - special.count(False)
         if hidden < 0:
@@ -361,7 +367,7 @@ class StridedSlice(Op):
                 axis += 1
 
     def _ends(self, entry: int, first: Bound, last: Bound, step: int | None) -> tuple[Bound, Bound]:
-        """Return the start and stop of a slice, applying masks."""
+        """Return the start and stop of a slice, after applying the masks."""
         if step == 0:
             raise InferenceError(
                 f"element {entry} of strides is 0; a slice needs steps forwards or backwards",
@@ -379,7 +385,7 @@ def _set(mask: Sequence[int], entry: int) -> bool:
 
 
 def _apply_masks(value: Value, *masks: Sequence[int]) -> Value:
-    """Return a list with 0 in place of masked numbers."""
+    """Return the value of begin or end with 0 in place of masked elements, unless it is known."""
     count = count_of(value)
     if count is None or value.known() is not None or not value.element.integral:
         return value
@@ -397,15 +403,15 @@ def _check_inside(entry: int, index: int, length: Dimension, axis: int) -> None:
         )
 
 
-# Split: a tensor divided into parts along an axis.
+# Split and VariadicSplit.
 
 MOST_PARTS = 1 << 20
-"""More outputs than any layer has."""
+"""The maximum number of parts, more than any real layer has."""
 
 
 @op("Split-1")
 class Split(Op):
-    """Cut ``data`` into parts of equal length along ``axis``."""
+    """Split ``data`` into parts of equal length along ``axis``."""
 
     bounded = True
 
@@ -414,7 +420,7 @@ class Split(Op):
 
     data = Input(T_ANY, "tensor to split")
     axis = Input(T_AXIS, "axis to split, a scalar; a negative one counts from the end")
-    parts = Output(T_ANY, "one part", variadic=True)
+    parts = Output(T_ANY, "the parts, in order", variadic=True)
 
     num_splits: int = attr(gt=0, doc="number of parts")
 
@@ -424,7 +430,7 @@ class Split(Op):
         if shape.rank is None:
             return self._repeat(shape)
         if values is None:
-            # For any axis, no length grows.
+            # No length grows, whatever the axis.
             return self._repeat(PartialShape([Dimension.between(0, d.max) for d in shape]))
         place = normalize_axis(values[0], shape.rank)
         return self._repeat(shape.replace({place: self._part(shape, place)}))
@@ -435,7 +441,7 @@ class Split(Op):
         return _split_array(data, place, [part] * self.num_splits)
 
     def _repeat(self, part: PartialShape) -> tuple[PartialShape, ...]:
-        """Return the shapes of all parts, bounding their number."""
+        """Return the shape of every part, after checking the number of parts."""
         if self.num_splits > MOST_PARTS:
             raise InferenceError(
                 f"num_splits is {self.num_splits}; at most {MOST_PARTS} are allowed",
@@ -460,7 +466,7 @@ class Split(Op):
 
 @op("VariadicSplit-1")
 class VariadicSplit(Op):
-    """Cut ``data`` along ``axis`` into parts of the lengths in ``split_lengths``."""
+    """Split ``data`` along ``axis`` into parts of the lengths ``split_lengths``."""
 
     bounded = True
 
@@ -468,9 +474,9 @@ class VariadicSplit(Op):
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to split")
-    axis = Input(T_AXIS, "axis to split, a scalar or one number; a negative one counts from the end")
-    split_lengths = Input(T_AXIS, "1-D; a length for each part, of which one may be -1: the rest")
-    parts = Output(T_ANY, "one part", variadic=True)
+    axis = Input(T_AXIS, "axis to split, a scalar or [1]; a negative one counts from the end")
+    split_lengths = Input(T_AXIS, "length of each part, 1-D; one may be -1, for the remainder")
+    parts = Output(T_ANY, "the parts, in order", variadic=True)
 
     def infer(self, data: Value, axis: Value, split_lengths: Value) -> tuple[PartialShape, ...]:
         one_axis(axis)
@@ -494,7 +500,7 @@ class VariadicSplit(Op):
 
 
 def _shares(shape: PartialShape, axis: int, requested: Sequence[int | Interval]) -> list[Dimension]:
-    """Return the lengths of the parts: the requested ones, possibly unknown, and the remainder."""
+    """Return the lengths of the parts, with the remainder in place of -1; raise if they do not add up."""
     length = shape[axis]
     if any(isinstance(n, int) and n < -1 for n in requested) or list(requested).count(-1) > 1:
         raise InferenceError(
@@ -507,14 +513,14 @@ def _shares(shape: PartialShape, axis: int, requested: Sequence[int | Interval])
         left = length - sum(parts[:i] + parts[i + 1 :], start=Dimension(0))
         fits = None if left.max is not None and left.max < 0 else Dimension.of(left).merge(part)
         if fits is None:
-            raise _wrong_sum(shape, axis, requested)
+            raise _sum_error(shape, axis, requested)
         lengths.append(part if part.is_static else fits)
     if not requested and not length.contains(0):
-        raise _wrong_sum(shape, axis, requested)
+        raise _sum_error(shape, axis, requested)
     return lengths
 
 
-def _wrong_sum(shape: PartialShape, axis: int, requested: Sequence[int | Interval]) -> InferenceError:
+def _sum_error(shape: PartialShape, axis: int, requested: Sequence[int | Interval]) -> InferenceError:
     return InferenceError(
         f"split_lengths is {listed(requested)}, but axis {axis} of data {shape} has length {shape[axis]}",
         hint="" if -1 in requested else "a -1 in one place takes what the others leave",

@@ -1,1 +1,1 @@
-"""Sequences: attention, recurrent cells, connectionist temporal classification, one-hot."""
+"""Sequence operations: attention, recurrent cells, connectionist temporal classification (CTC) and one-hot."""

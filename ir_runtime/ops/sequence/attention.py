@@ -1,4 +1,4 @@
-"""Attention of queries to keys."""
+"""Scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ T_MASK = Element("T_MASK", (*FLOATS, ElementType.boolean), "the type of query, o
 
 @op("ScaledDotProductAttention-13", spec="sequence/scaled-dot-product-attention")
 class ScaledDotProductAttention(Op):
-    """Mean of ``value``, weighted by the softmax over keys of ``query @ key.T * scale + mask``.
+    """Mean of ``value`` weighted by the softmax, over keys, of ``query @ key.T * scale + attention_mask``.
 
-    The mask's axis of queries may broadcast the query's, which the page does not say, but OpenVINO does.
+    The query axis of the mask may broadcast, as in OpenVINO; the specification does not say.
     """
 
     decisions = (
@@ -42,16 +42,14 @@ class ScaledDotProductAttention(Op):
     value = Input(T_FLOAT, "[N, ..., S, Ev]")
     attention_mask = Input(
         T_MASK,
-        "[..., L or 1, S or 1]: numbers to add to the scores, or whether a query sees a key; a scalar masks "
-        "nothing; ignored when causal",
+        "[..., L or 1, S or 1]: numbers to add to the scores, or booleans that tell whether a query attends to a key; a "
+        "scalar masks nothing; ignored if causal is true",
         optional=True,
     )
-    scale = Input(T_FLOAT, "factor of the scores, one number; 1 / sqrt(E) when absent", optional=True)
+    scale = Input(T_FLOAT, "factor of the scores, one number; 1 / sqrt(E) if absent", optional=True)
     output = Output(T_FLOAT, "[N, ..., L, Ev]")
 
-    causal: bool = attr(
-        default_with_warning="false", doc="whether query i sees the keys 0 to i only, of however many keys"
-    )
+    causal: bool = attr(default_with_warning="false", doc="whether query i attends to keys 0 to i only")
 
     def infer(
         self,
@@ -65,13 +63,13 @@ class ScaledDotProductAttention(Op):
             raise InferenceError(
                 f"scale must be one number, found {scale.shape}", clause="scale is one number"
             )
-        for name, given in (("query", query), ("key", key), ("value", value)):
-            if given.shape.rank is not None and given.shape.rank < 3:
+        for name, operand in (("query", query), ("key", key), ("value", value)):
+            if operand.shape.rank is not None and operand.shape.rank < 3:
                 raise InferenceError(
-                    f"{name} must have rank 3 or more, [batch, ..., length, features], found {given.shape}",
+                    f"{name} must have rank 3 or more, [batch, ..., length, features], found {operand.shape}",
                     clause=f"{name} has at least 3 axes, [batch, ..., length, features]",
                 )
-        mask = None if self.causal else _masking(attention_mask, query.element)
+        mask = None if self.causal else _mask_shape(attention_mask, query.element)
         if query.shape.rank is None or key.shape.rank is None:
             return PartialShape.dynamic()
         batch, rows, columns = self._scores(query.shape, key.shape)
@@ -120,7 +118,7 @@ class ScaledDotProductAttention(Op):
         return self._pairs(operands) * features
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of both products, the softmax, and scaling and masking of scores."""
+        """Return the FLOPs of both products, of the softmax, and of scaling and masking the scores."""
         return 2 * self.macs(operands) + 7 * self._pairs(operands)
 
     def _pairs(self, operands: Operands) -> Count:
@@ -129,12 +127,12 @@ class ScaledDotProductAttention(Op):
 
 
 def usual_scale(width: int) -> float:
-    """Return the default scale for queries of a width."""
+    """Return the default scale for queries of ``width`` features."""
     return 1 / math.sqrt(width) if width else math.inf
 
 
-def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:
-    """Return the shape of a mask; None for a scalar, which is only a placeholder."""
+def _mask_shape(mask: Value | None, element: ElementType) -> PartialShape | None:
+    """Return the shape of a mask, or ``None`` if it is absent or a scalar, which is only a placeholder."""
     if mask is None:
         return None
     if mask.element not in (element, ElementType.boolean) and ElementType.dynamic not in (
@@ -183,16 +181,12 @@ def _batch(batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
         ) from None
 
 
-# Scaled dot-product attention.
-
-
 def scaled_dot_product(
     query: Array, key: Array, value: Array, bias: Array | None, scale: float, causal: bool
 ) -> Array:
     """Compute ``softmax(query @ key.T * scale + bias) @ value``, for query ``[..., L, E]`` and key ``[..., S, E]``.
 
-    Scores are added to ``bias``, if given; with ``causal``, query i attends to keys up to i. Fully masked
-    queries give NaN; without keys, the result is 0.
+    With ``causal``, query i attends to keys 0 to i only. A fully masked query gives NaN; without keys, the result is 0.
     """
     work = accumulator_dtype(query.dtype)
     scores = query.astype(work, copy=False) @ np.swapaxes(key, -1, -2).astype(work, copy=False)

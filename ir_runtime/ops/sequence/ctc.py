@@ -1,4 +1,4 @@
-"""Connectionist temporal classification (CTC): decoding, and the loss."""
+"""Connectionist temporal classification (CTC): greedy decoding and the loss."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from ..kernels.special import log_softmax
 
 @op("CTCGreedyDecoder-1", spec="sequence/ctc-greedy-decoder-1")
 class CTCGreedyDecoder(Op):
-    """Most likely class of each step in ``data``, without repetitions and the blank, the last class."""
+    """The most likely class of each step of ``data``, without repetitions and blanks; the last class is the blank."""
 
     flops_per_element = 0
     flops_per_input = {"data": 1}
 
     data = Input(T_FLOAT, "scores, [time, batch, classes]", unchecked=True)
     sequence_mask = Input(
-        T_FLOAT, "[time, batch]: not 0 up to the end of a sequence, 0 behind it", mixed=True, unchecked=True
+        T_FLOAT,
+        "[time, batch]: nonzero up to the end of a sequence, 0 after it",
+        mixed=True,
+        unchecked=True,
     )
-    classes = Output(T_FLOAT, "[batch, time, 1, 1], -1 after the last")
+    classes = Output(T_FLOAT, "[batch, time, 1, 1], padded with -1")
 
-    ctc_merge_repeated: bool = attr(True, doc="take a class that is repeated from step to step once")
+    ctc_merge_repeated: bool = attr(True, doc="whether to merge equal classes of consecutive steps")
 
     def infer(self, data: Value, sequence_mask: Value) -> PartialShape:
         lengths: dict[str, Dimension] = {}
@@ -48,25 +51,25 @@ class CTCGreedyDecoder(Op):
 
 @op("CTCGreedyDecoderSeqLen-6", spec="sequence/ctc-greedy-decoder-seq-len-6")
 class CTCGreedyDecoderSeqLen(Op):
-    """Most likely class of each step in ``data``, without repetitions and blanks, and the resulting lengths."""
+    """The most likely class of each step of ``data``, without repetitions and blanks, and the resulting lengths."""
 
     flops_per_element = 0
     flops_per_input = {"data": 1}
 
     data = Input(T_FLOAT, "scores, [batch, time, classes]")
-    sequence_length = Input(T_INDEX_64, "how many steps each sequence has, [batch]")
+    sequence_length = Input(T_INDEX_64, "number of steps of each sequence, [batch]")
     blank_index = Input(
-        T_INDEX_64, "the class that stands for nothing, a scalar or [1]; the last when absent", optional=True
+        T_INDEX_64, "the blank class, a scalar or [1]; the last class if absent", optional=True
     )
-    classes = Output("classes_index_type", "[batch, time], -1 after the last")
-    lengths = Output("sequence_length_type", "how many classes are left of each sequence, [batch]")
+    classes = Output("classes_index_type", "[batch, time], padded with -1")
+    lengths = Output("sequence_length_type", "number of decoded classes of each sequence, [batch]")
 
-    merge_repeated: bool = attr(True, doc="take a class that is repeated from step to step once")
+    merge_repeated: bool = attr(True, doc="whether to merge equal classes of consecutive steps")
     classes_index_type: ElementType = attr(ElementType.i32, doc="element type of the classes, i64 or i32")
     sequence_length_type: ElementType = attr(ElementType.i32, doc="element type of the lengths, i64 or i32")
 
     def verify(self) -> None:
-        """Require index types."""
+        """Require that the outputs are i64 or i32."""
         check_index_types(
             classes_index_type=self.classes_index_type, sequence_length_type=self.sequence_length_type
         )
@@ -92,28 +95,26 @@ class CTCGreedyDecoderSeqLen(Op):
         check_at_most(Value.constant(sequence_length), "sequence_length", Dimension(time), "the time of data")
         blank = classes - 1 if blank_index is None else int(blank_index.item())
         runs = np.arange(time) < sequence_length[:, None]
-        found, lengths = collapse(best_path(data), runs, blank, self.merge_repeated)
-        return found.astype(self.classes_index_type.dtype), lengths.astype(self.sequence_length_type.dtype)
+        labels, lengths = collapse(best_path(data), runs, blank, self.merge_repeated)
+        return labels.astype(self.classes_index_type.dtype), lengths.astype(self.sequence_length_type.dtype)
 
 
 @op("CTCLoss-4", spec="sequence/ctc-loss-4")
 class CTCLoss(Op):
-    """CTC loss: the negative log probability of all paths of ``logits`` to ``labels``."""
+    """CTC loss: the negative log-likelihood of ``labels`` given ``logits``, summed over all paths."""
 
     flops_per_element = 0
 
     logits = Input(T_FLOAT, "scores, [batch, time, classes]")
-    logit_length = Input(T_INDEX_64, "how many steps each sequence has, [batch]")
-    labels = Input(T_INDEX_64, "the classes that it should say, [batch, time]")
-    label_length = Input(T_INDEX_64, "how many labels each sequence has, [batch]")
-    blank_index = Input(
-        T_INDEX_64, "the class that stands for nothing, a scalar; the last when absent", optional=True
-    )
-    losses = Output(T_FLOAT, "one number for each sequence, [batch]; infinite if no path exists")
+    logit_length = Input(T_INDEX_64, "number of steps of each sequence, [batch]")
+    labels = Input(T_INDEX_64, "target classes, [batch, time]")
+    label_length = Input(T_INDEX_64, "number of labels of each sequence, [batch]")
+    blank_index = Input(T_INDEX_64, "the blank class, a scalar; the last class if absent", optional=True)
+    losses = Output(T_FLOAT, "the loss of each sequence, [batch]; infinite if no path exists")
 
-    preprocess_collapse_repeated: bool = attr(False, doc="take labels that are repeated once")
-    ctc_merge_repeated: bool = attr(True, doc="classes that a path repeats from step to step count once")
-    unique: bool = attr(False, doc="take each label only where it occurs first")
+    preprocess_collapse_repeated: bool = attr(False, doc="whether to merge equal consecutive labels first")
+    ctc_merge_repeated: bool = attr(True, doc="whether to merge equal classes of consecutive steps of a path")
+    unique: bool = attr(False, doc="whether to use only the first occurrence of each label")
 
     def infer(
         self,
@@ -168,7 +169,7 @@ class CTCLoss(Op):
         return labels
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of the softmax, and of the sums over paths of labels and blanks."""
+        """Return the FLOPs of the softmax and of the sums over all paths."""
         batch, time, _ = operands.inputs[0]
         return 5 * operands.data + 6 * batch * time * (2 * operands.inputs[2][1] + 1)
 
@@ -200,11 +201,11 @@ def _check_fewer(label_length: Value, logit_length: Value) -> None:
             )
 
 
-# Connectionist temporal classification: decoding, and the loss.
+# The algorithms of CTC.
 
 
 def best_path(scores: Array) -> Array:
-    """Return the argmax along the last axis; NaN is skipped unless it comes first."""
+    """Return the argmax along the last axis; NaN is skipped, unless it is the first element."""
     is_nan = np.isnan(scores)
     if not is_nan.any():
         return np.asarray(scores.argmax(-1))
@@ -213,9 +214,16 @@ def best_path(scores: Array) -> Array:
 
 
 def collapse(path: Array, runs: Array, blank: int, merge_repeated: bool) -> tuple[Array, Array]:
-    """Return the classes of ``path[batch, time]`` while it ``runs``, without blanks, and their number.
+    """Remove blanks, and optionally repetitions, from paths.
 
-    The remaining steps are -1.
+    Args:
+        path: classes ``[batch, time]``.
+        runs: a mask ``[batch, time]`` of the steps of each sequence.
+        blank: the blank class.
+        merge_repeated: whether to merge equal classes of consecutive steps.
+
+    Returns:
+        The remaining classes ``[batch, time]``, padded with -1, and their numbers ``[batch]``.
     """
     keep = runs & (path != blank)
     if merge_repeated:
@@ -229,9 +237,9 @@ def collapse(path: Array, runs: Array, blank: int, merge_repeated: bool) -> tupl
 def loss(logits: Array, lengths: Array, targets: list[Array], blank: int, merge_repeated: bool) -> Array:
     """Return the negative log-likelihood of the targets, given ``logits[batch, time, classes]``.
 
-    A path through time visits the labels of its target in order, with blanks before, between and after them. It may
-    skip a blank; at each step, it stays or advances. With ``merge_repeated``,
-    equal labels need the blank between them. Without it, no path stays at a label.
+    A path visits the labels of its target in order, with optional blanks before, between and after them. At each step,
+    it stays or advances. With ``merge_repeated``, a blank is required between equal labels; without it, a path never
+    stays at a label.
     """
     batch, time, _ = logits.shape
     sizes = np.array([len(target) for target in targets], np.int64)

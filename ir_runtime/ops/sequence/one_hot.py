@@ -15,22 +15,23 @@ from .._lengths import check_scalar, normalize_axis
 
 
 class OneHotBase(Op):
-    """Base of the versions of OneHot. The page allows i32 and i64 for indices, OpenVINO any integers."""
+    """Base of the versions of OneHot. Indices may be any integers, as in OpenVINO; the specification allows i32 and i64."""
 
     flops_per_element = 0
 
     indices = Input(Element("T_INDICES", INTEGERS, "any integer type"), "the class of each element")
     depth = Input(Element("T_DEPTH", INTEGERS, "any integer type"), "number of classes, a scalar")
-    on_value = Input(T_ANY, "what stands at the class, a scalar")
-    off_value = Input(T_ANY, "what stands elsewhere, a scalar")
-    output = Output(T_ANY, "indices with an axis of depth more")
+    on_value = Input(T_ANY, "value at the class, a scalar")
+    off_value = Input(T_ANY, "value elsewhere, a scalar")
+    output = Output(T_ANY, "the shape of indices, with an axis of length depth inserted")
 
     axis: int = attr(
-        default_with_warning="0", doc="where the output has the new axis; negative ones count from the end"
+        default_with_warning="0",
+        doc="position of the new axis in the output; a negative one counts from the end",
     )
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the axis counted from the beginning."""
+        """Return the nonnegative axis."""
         return {"axis": self.axis % output.rank} if output.rank else {}
 
     def infer(self, indices: Value, depth: Value, on_value: Value, off_value: Value) -> PartialShape:
@@ -57,13 +58,13 @@ class OneHotBase(Op):
         return encoded
 
     def classes(self, indices: Array, depth: int) -> Array:
-        """Return the class of each element, or one that sets nothing if out of range."""
+        """Return the class of each element; classes outside [0, depth) set nothing."""
         return indices
 
 
 @op("OneHot-1")
 class OneHot1(OneHotBase):
-    """For each of ``indices`` a vector with ``on_value`` at that class and ``off_value`` elsewhere."""
+    """One-hot vectors of ``indices``: ``on_value`` at the class, and ``off_value`` elsewhere."""
 
     decisions = (
         "classes out of range, also negative ones, set nothing; the page leaves negative ones undefined",
@@ -72,16 +73,16 @@ class OneHot1(OneHotBase):
 
 @op("OneHot-16")
 class OneHot16(OneHotBase):
-    """As version 1, where negative classes may count from the end."""
+    """The same as version 1, except that negative classes may count from the end."""
 
     negative_indices_mode: Literal["ignore_negative", "normalize", "ignore-negative"] = attr(
         "ignore_negative",
-        doc="normalize: negative classes count from the end; ignore_negative, on the page ignore-negative: "
+        doc="normalize: negative classes count from the end; ignore_negative (ignore-negative in the specification): "
         "they set nothing",
     )
 
     def classes(self, indices: Array, depth: int) -> Array:
-        """Return the class of each element, or one that sets nothing if out of range."""
+        """Return the class of each element; classes outside [0, depth) set nothing."""
         if self.negative_indices_mode != "normalize" or indices.dtype.kind == "u":
             return indices
         return np.where(indices < 0, indices.astype(np.int64) + depth, indices)

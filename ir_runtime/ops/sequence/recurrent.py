@@ -1,4 +1,4 @@
-"""Recurrent networks (RNN, GRU, LSTM): cells, which compute one step, and sequences, which run a cell over time."""
+"""Recurrent networks (RNN, GRU, LSTM): cells that compute one step, and sequences that run a cell over time."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ SEQUENCE = {
 
 
 class Recurrent(Op):
-    """Attributes of every recurrent cell. A family declares its gates.
+    """Base of recurrent cells and sequences, with the attributes common to all. A subclass declares its gates.
 
-    OpenVINO takes the hidden size from the shapes and ignores ``hidden_size``. It uses as many
-    ``activations`` as the cell has functions; extra ones occur in bidirectional models converted from ONNX.
+    OpenVINO derives the hidden size from shapes, and ignores ``hidden_size``. It uses as many ``activations`` as the
+    cell has functions; models converted from bidirectional ONNX models have more.
     """
 
     flops_per_element = 0
@@ -53,13 +53,13 @@ class Recurrent(Op):
     hidden_size: int = attr(gt=0, doc="length of the hidden state")
     activations: tuple[Function, ...] = attr((), doc="functions of the gates")
     activations_alpha: tuple[float, ...] = attr(
-        (), doc="parameters of the functions, which none of the functions allowed has"
+        (), doc="parameters of the functions; ignored, as no allowed function has any"
     )
     activations_beta: tuple[float, ...] = attr(
-        (), doc="more parameters of the functions, which none of the functions allowed has"
+        (), doc="second parameters of the functions; ignored, as no allowed function has any"
     )
     clip: float = attr(
-        0.0, ge=0, doc="gates are kept within this of 0 before they are activated; 0: they are not"
+        0.0, ge=0, doc="gates are clipped to [-clip, clip] before activation; 0 for no clipping"
     )
 
     gates: ClassVar[int]
@@ -76,7 +76,7 @@ class Recurrent(Op):
             )
 
     def sizes(self) -> dict[str, Dimension]:
-        """Return the axis lengths that follow from attributes, by name."""
+        """Return the axis lengths that follow from the attributes, by the name of the axis."""
         return {
             "hidden": Dimension(self.hidden_size),
             "gates": Dimension(self.gates * self.hidden_size),
@@ -85,7 +85,7 @@ class Recurrent(Op):
         }
 
     def fit(self, layout: Mapping[str, Sequence[str]], *values: Value | None) -> Sizes:
-        """Return the length of every axis, merged with those of the inputs."""
+        """Return the length of every named axis, merged from the attributes and the inputs; raise if they differ."""
         lengths = self.sizes()
         for port, value in zip(self.inputs, values, strict=True):
             if value is not None:
@@ -106,61 +106,62 @@ class Recurrent(Op):
             raise InferenceError(reason.message, hint=hint, clause=reason.clause) from None
 
     def origin(self, axis: str) -> str:
-        """Describe the attribute that determines an axis length."""
+        """Describe the attribute that determines the length of an axis, for messages."""
         if axis == "hidden":
             return "attribute 'hidden_size'"
         return f"{self.sizes()[axis].min // self.hidden_size} times attribute 'hidden_size'"
 
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
-        """Return the kernel with its weights."""
+        """Return the kernel of the cell with the given weights."""
         raise NotImplementedError
 
     def macs(self, operands: Operands) -> Count:
-        """Return one MAC for each weight and each element of each sequence."""
+        """Return one MAC for each weight, per step and batch entry."""
         lengths = dict(zip((port.name for port in self.inputs), operands.inputs, strict=False))
         return product(lengths["x"][:-1]) * (size(lengths["w"]) + size(lengths["r"]))
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of the products, and of bias, activation and state update for each gate."""
+        """Return the FLOPs of the products, and of the bias, activation and state update of each gate."""
         return 2 * self.macs(operands) + 3 * self.gates * operands.result
 
 
 class RNN(Recurrent):
-    """Cells with one gate."""
+    """Base of RNNCell and RNNSequence, whose cell has one gate."""
 
     activations: tuple[Function, ...] = attr(("tanh",), doc="the function f of the gate")
 
     gates = 1
 
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
-        """Return the kernel with its weights."""
+        """Return the kernel of the cell with the given weights."""
         return kernels.RNN(*_wide(w, r, b), self.activations, self.clip)
 
 
 class GRU(Recurrent):
-    """Cells with the gates z, r and h."""
+    """Base of GRUCell and GRUSequence, whose cell has the gates z, r and h."""
 
     activations: tuple[Function, ...] = attr(
         ("sigmoid", "tanh"), doc="the functions f of the gates z and r, and g of h"
     )
     linear_before_reset: bool = attr(
         False,
-        doc="reset the product of the hidden state and its weights, not that state; h has two biases then",
+        doc="whether the reset gate applies to the recurrent product, instead of to the hidden state; h then has two "
+        "biases",
     )
 
     gates = 3
 
     def sizes(self) -> dict[str, Dimension]:
-        """Return the axis lengths that follow from attributes, by name."""
+        """Return the axis lengths that follow from the attributes, by the name of the axis."""
         return super().sizes() | {"biases": Dimension((3 + self.linear_before_reset) * self.hidden_size)}
 
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
-        """Return the kernel with its weights."""
+        """Return the kernel of the cell with the given weights."""
         return kernels.GRU(*_wide(w, r, b), self.activations, self.clip, self.linear_before_reset)
 
 
 class LSTM(Recurrent):
-    """Cells with the gates f, i, c and o, and a cell state in addition to the hidden one."""
+    """Base of LSTMCell and LSTMSequence, whose cell has the gates f, i, c and o, and a cell state."""
 
     activations: tuple[Function, ...] = attr(
         ("sigmoid", "tanh", "tanh"),
@@ -170,7 +171,7 @@ class LSTM(Recurrent):
     gates = 4
 
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
-        """Return the kernel with its weights."""
+        """Return the kernel of the cell with the given weights."""
         return kernels.LSTM(*_wide(w, r, b), self.activations, self.clip)
 
 
@@ -183,10 +184,10 @@ def _wide(w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array | No
 
 
 class RecurrentSequence(Recurrent):
-    """A cell run over the time of sequences, in one or both directions, with the inputs common to all cells.
+    """Base of sequences, which run a cell over time in one or both directions.
 
-    After the end of a sequence, the output is 0, and so is the last state of an empty one. Lengths beyond
-    that of ``x`` are refused here; in OpenVINO, they make the last state 0.
+    Outputs after the end of a sequence are 0, and so is the final state of an empty sequence. Sequence lengths that
+    exceed ``x`` are refused; in OpenVINO, they make the final state 0.
     """
 
     decisions = (
@@ -195,31 +196,31 @@ class RecurrentSequence(Recurrent):
 
     x = Input(T_FLOAT, "[batch, time, input]")
     initial_hidden_state = Input(T_FLOAT, "[batch, directions, hidden]")
-    y = Output(T_FLOAT, "the hidden state after each element, [batch, directions, time, hidden]")
-    ho = Output(T_FLOAT, "the last hidden state, [batch, directions, hidden]")
+    y = Output(T_FLOAT, "the hidden state after each step, [batch, directions, time, hidden]")
+    ho = Output(T_FLOAT, "the final hidden state, [batch, directions, hidden]")
 
     direction: Literal["forward", "reverse", "bidirectional"] = attr(
         default_with_warning="forward",
-        doc="forward: from the first element to the last; reverse: from the last to the first; "
-        "bidirectional: both, with weights for each",
+        doc="forward: from the first step to the last; reverse: from the last to the first; bidirectional: both, each "
+        "with its own weights",
     )
 
     def sizes(self) -> dict[str, Dimension]:
-        """Return the axis lengths that follow from attributes, by name."""
+        """Return the axis lengths that follow from the attributes, by the name of the axis."""
         return super().sizes() | {"directions": Dimension(len(self.passes()))}
 
     def origin(self, axis: str) -> str:
-        """Describe the attribute that determines an axis length."""
+        """Describe the attribute that determines the length of an axis, for messages."""
         if axis == "directions":
             return f"as attribute 'direction' is {self.direction}"
         return super().origin(axis)
 
     def passes(self) -> tuple[bool, ...]:
-        """Return, for each direction, whether it is reversed."""
+        """Return whether each direction is reversed."""
         return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
 
     def infer_run(self, *values: Value) -> tuple[PartialShape, ...]:
-        """Return the shapes of all hidden states and of the last states."""
+        """Check the inputs; return the shapes of the hidden states of all steps and of the final states."""
         lengths = self.fit(SEQUENCE, *values)
         y = PartialShape([lengths[axis] for axis in ("batch", "directions", "time", "hidden")])
         last = PartialShape([lengths[axis] for axis in ("batch", "directions", "hidden")])
@@ -229,7 +230,7 @@ class RecurrentSequence(Recurrent):
     def run(
         self, x: Array, states: Sequence[Array], lengths: Array, w: Array, r: Array, b: Array
     ) -> tuple[Array, ...]:
-        """Return all hidden states ``[batch, directions, time, hidden]`` and the last states."""
+        """Return the hidden states ``[batch, directions, time, hidden]`` and the final states."""
         check_at_most(Value.constant(lengths), "sequence_lengths", Dimension(x.shape[1]), "the time of x")
         lengths = lengths.astype(np.int64)
         runs = [
@@ -241,18 +242,18 @@ class RecurrentSequence(Recurrent):
         return tuple(np.stack(states_over_runs, axis=1) for states_over_runs in zip(*runs, strict=True))
 
 
-# Recurrent cells (RNN, GRU, LSTM), which compute one step.
+# Cells, which compute one step.
 
 
 class Cell(Recurrent):
-    """The inputs common to all cells."""
+    """Base of cells, with the ports common to all."""
 
     x = Input(T_FLOAT, "[batch, input]")
     initial_hidden_state = Input(T_FLOAT, "[batch, hidden]")
     ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
 
     def state(self, *values: Value | None) -> PartialShape:
-        """Return the shape of a new state."""
+        """Check the inputs, and return the shape of the new state."""
         sizes = self.fit(STEP, *values)
         return PartialShape([sizes["batch"], sizes["hidden"]])
 
@@ -276,14 +277,14 @@ class RNNCell(RNN, Cell):
 class GRUCell(GRU, Cell):
     """One step of a gated recurrent unit: the gate z blends the hidden state with a new one.
 
-    OpenVINO does not read a layer without ``b``, which the page lets be absent.
+    OpenVINO does not read layers without ``b``, which is optional in the specification.
     """
 
     w = Input(T_FLOAT, "weights of x for the gates z, r, h, [3 * hidden, input]", mixed=True)
     r = Input(T_FLOAT, "weights of the hidden state, [3 * hidden, hidden]")
     b = Input(
         T_FLOAT,
-        "biases, [3 * hidden]; with linear_before_reset one more for h, [4 * hidden]; none when absent",
+        "biases, [3 * hidden], or [4 * hidden] with a second one for h if linear_before_reset is true; 0 if absent",
         optional=True,
     )
 
@@ -304,7 +305,7 @@ class LSTMCellBase(LSTM, Cell):
     initial_cell_state = Input(T_FLOAT, "[batch, hidden]")
     w = Input(T_FLOAT, "weights of x for the gates f, i, c, o, [4 * hidden, input]")
     r = Input(T_FLOAT, "weights of the hidden state, [4 * hidden, hidden]")
-    b = Input(T_FLOAT, "biases, [4 * hidden]; none when absent", optional=True)
+    b = Input(T_FLOAT, "biases, [4 * hidden]; 0 if absent", optional=True)
     co = Output(T_FLOAT, "the new cell state, [batch, hidden]")
 
     def infer(
@@ -332,29 +333,29 @@ class LSTMCellBase(LSTM, Cell):
 
 @op("LSTMCell-4", spec="sequence/lstm-cell-1")
 class LSTMCell4(LSTMCellBase):
-    """One step of a long short-term memory: gates control what its cell state forgets, adds and outputs.
+    """One step of a long short-term memory, whose gates control what the cell state forgets, adds and outputs.
 
-    OpenVINO does not read a layer without ``b``, which the page lets be absent.
+    OpenVINO does not read layers without ``b``, which is optional in the specification.
     """
 
 
 @op("LSTMCell-1")
 class LSTMCell1(LSTMCellBase):
-    """As version 4, with peepholes, coupled gates and other gate orders, which the page does not mention.
+    """The same as version 4, with peepholes, coupled gates and other gate orders, which the specification lacks.
 
-    OpenVINO's plugin reads and then ignores these three, its reference has no order but fico.
+    OpenVINO's plugin accepts but ignores all three; its reference supports only the gate order fico.
     """
 
     p = Input(
         T_FLOAT,
-        "weights of the cell state for the gates f, i, o, [3 * hidden]; none when absent",
+        "peephole weights of the cell state for the gates f, i, o, [3 * hidden]; 0 if absent",
         optional=True,
         mixed=True,
     )
 
-    input_forget: bool = attr(False, doc="take for the input gate what the forget gate leaves")
+    input_forget: bool = attr(False, doc="whether the input gate is 1 minus the forget gate")
     weights_format: Literal["fico", "icof", "ifco", "ifoc", "iofc"] = attr(
-        "fico", doc="the order of the gates in w, r and b"
+        "fico", doc="order of the gates in w, r and b"
     )
 
     def infer(
@@ -387,17 +388,17 @@ class LSTMCell1(LSTMCellBase):
 
     def _reorder_gates(self, weights: Array) -> Array:
         gates = weights.reshape(4, self.hidden_size, *weights.shape[1:])
-        places = [self.weights_format.index(gate) for gate in "fico"]
-        return np.asarray(gates[places].reshape(weights.shape))
+        order = [self.weights_format.index(gate) for gate in "fico"]
+        return np.asarray(gates[order].reshape(weights.shape))
 
 
-# Recurrent sequences (RNN, GRU, LSTM), which run a cell over time.
+# Sequences, which run a cell over time.
 
 
 class SingleStateSequence(RecurrentSequence):
-    """Sequences of cells with only a hidden state."""
+    """Base of sequences of cells whose only state is the hidden state."""
 
-    sequence_lengths = Input(T_INDEX, "how many elements each sequence has, [batch]")
+    sequence_lengths = Input(T_INDEX, "number of steps of each sequence, [batch]")
     w = Input(T_FLOAT, "weights of x for all gates, [directions, gates * hidden, input]")
     r = Input(T_FLOAT, "weights of the hidden state, [directions, gates * hidden, hidden]")
     b = Input(T_FLOAT, "biases, [directions, gates * hidden]")
@@ -424,8 +425,8 @@ class GRUSequence(GRU, SingleStateSequence):
 
     b = Input(
         T_FLOAT,
-        "biases of the gates z, r, h, [directions, 3 * hidden]; with linear_before_reset one more for h, "
-        "[directions, 4 * hidden]",
+        "biases of the gates z, r, h, [directions, 3 * hidden], or [directions, 4 * hidden] with a second one for h if "
+        "linear_before_reset is true",
     )
 
 
@@ -434,11 +435,11 @@ class LSTMSequence(LSTM, RecurrentSequence):
     """Run a long short-term memory along the sequences in ``x``, each up to its own length."""
 
     initial_cell_state = Input(T_FLOAT, "[batch, directions, hidden]")
-    sequence_lengths = Input(T_INDEX, "how many elements each sequence has, [batch]")
+    sequence_lengths = Input(T_INDEX, "number of steps of each sequence, [batch]")
     w = Input(T_FLOAT, "weights of x for the gates f, i, c, o, [directions, 4 * hidden, input]")
     r = Input(T_FLOAT, "weights of the hidden state, [directions, 4 * hidden, hidden]")
     b = Input(T_FLOAT, "biases, [directions, 4 * hidden]")
-    co = Output(T_FLOAT, "the last cell state, [batch, directions, hidden]")
+    co = Output(T_FLOAT, "the final cell state, [batch, directions, hidden]")
 
     def infer(
         self,

@@ -1,1 +1,1 @@
-"""Sorting: TopK, search in sorted sequences, and non-maximum suppression (NMS)."""
+"""Sorting: TopK, SearchSorted, and non-maximum suppression (NMS)."""

@@ -1,4 +1,4 @@
-"""Non-maximum suppression (NMS) of boxes: of one class, of several, of rotated ones."""
+"""Non-maximum suppression (NMS) of boxes: by class, by image, by matrix, and of rotated boxes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .._define.operation import (
 from .._lengths import of_rank
 from ..kernels.boxes import as_float, descending, greedy_nms, iou, soft_nms
 
-# Boxes and their scores as inputs, and inputs that are one number.
+# Checks of inputs: boxes, scores and scalars.
 
 _UP_TO_32 = (E.f32, E.f16, E.bf16)
 T_BOX = Element("T", _UP_TO_32, "f32, f16 or bf16")
@@ -39,7 +39,7 @@ T_WIDE_NUMBER = Element("T_NUMBER", FLOATS, "any floating-point type", shared=Fa
 
 
 def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, Dimension, Dimension]:
-    """Return the numbers of batch entries, classes and boxes."""
+    """Return the numbers of batch entries, classes and boxes, after checking that boxes and scores agree."""
     of_boxes = of_rank(boxes, "boxes", f"[batches, boxes, {size}]")
     of_scores = of_rank(scores, "scores", "[batches, classes, boxes]")
     if not of_boxes[2].contains(size):
@@ -63,7 +63,7 @@ def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, D
 
 
 def check_number(value: Value | None, name: str, most_rank: int = 1) -> None:
-    """Require a single number of at most this rank."""
+    """Require a tensor of one element, of at most the given rank."""
     if value is None or value.shape.rank is None:
         return
     if value.shape.rank > most_rank or not all(d.contains(1) for d in value.shape):
@@ -72,7 +72,7 @@ def check_number(value: Value | None, name: str, most_rank: int = 1) -> None:
 
 
 def at_most(limit: Value | None) -> int | None:
-    """Return the upper bound of a limit; 0 if there is none, ``None`` if unknown."""
+    """Return the upper bound of an input that is one number: 0 if absent, ``None`` if unknown."""
     if limit is None:
         return 0
     numbers = limit.numbers()
@@ -83,16 +83,18 @@ def at_most(limit: Value | None) -> int | None:
 
 
 def number(array: Array | None) -> float:
+    """Return the number that an input holds, or 0 if it is absent."""
     return 0 if array is None else float(array.reshape(-1)[0])
 
 
-# Non-maximum suppression (NMS) of boxes.
+# NonMaxSuppression.
 
 SCORES = "[batches, classes, boxes]"
-IOU_THRESHOLD = "one number: the overlap that suppresses; absent, it is 0"
-SCORE_THRESHOLD = "one number: what scores must be above; absent, it is 0"
+IOU_THRESHOLD = "overlap from which a box is suppressed, one number; 0 if absent"
+SCORE_THRESHOLD = "exclusive minimum of scores, one number; 0 if absent"
 
-Found = tuple[Array, Array]
+Selected = tuple[Array, Array]
+"""Indices of selected boxes, and their scores."""
 
 
 class NonMaxSuppressionBase(Op):
@@ -108,26 +110,28 @@ class NonMaxSuppressionBase(Op):
 
     boxes = Input(T_BOX, "[batches, boxes, 4]")
     scores = Input(T_BOX, SCORES, mixed=True)
-    max_output_boxes_per_class = Input(T_INDEX, "one number; absent, it is 0", optional=True)
+    max_output_boxes_per_class = Input(
+        T_INDEX, "maximum number of boxes of a class, one number; 0 if absent", optional=True
+    )
     iou_threshold = Input(T_NUMBER, IOU_THRESHOLD, optional=True)
     score_threshold = Input(T_NUMBER, SCORE_THRESHOLD, optional=True)
 
     sort_result_descending: bool = attr(
-        True, doc="order by score; if not, by batch entry and class, and by score within"
+        True, doc="whether to sort all boxes by score, instead of by batch entry, class and score"
     )
 
     most_rank = 0
-    """The highest rank of inputs that are one number."""
+    """The maximum rank of inputs that are one number."""
 
     def corners(self, boxes: Array) -> Array:
-        """Convert the boxes to corners."""
+        """Convert boxes to the form that `select_in_class` takes."""
         raise NotImplementedError
 
     def rows(self, boxes: Value, scores: Value, limit: Value | None, *numbers: Value | None) -> PartialShape:
-        """Return a shape with as many rows of three as boxes may be kept.
+        """Check the inputs, and return the shape ``[n, 3]`` for the possible numbers of selected boxes.
 
-        For versions 1, 3 and 4 OpenVINO infers a fixed number of rows (too low for 1 and 3), and returns the
-        actual number; when compiling, it infers the same as here.
+        For versions 1, 3 and 4, OpenVINO infers a fixed number of rows (too low for 1 and 3), and returns the actual
+        number; when compiling, it infers the same as here.
         """
         for port, value in zip(self.inputs[2:], (limit, *numbers), strict=False):
             check_number(value, port.name, self.most_rank)
@@ -150,8 +154,8 @@ class NonMaxSuppressionBase(Op):
         iou_threshold: Array | None,
         score_threshold: Array | None,
         sigma: Array | None = None,
-    ) -> Found:
-        """Return the kept boxes as [batch entry, class, box], and their scores."""
+    ) -> Selected:
+        """Return the selected boxes as rows of batch entry, class and box, and their scores."""
         limit = int(number(max_output_boxes_per_class))
         thresholds = number(iou_threshold), number(score_threshold), number(sigma)
         corners, ranked = self.corners(as_float(boxes)), as_float(scores)
@@ -160,16 +164,16 @@ class NonMaxSuppressionBase(Op):
             places, final = self.select_in_class(corners[batch], ranked[batch, label], limit, *thresholds)
             indices.append(np.insert(places[:, None], 0, [[batch], [label]], axis=1))
             left.append(final)
-        triples, found_scores = np.concatenate(indices), np.concatenate(left)
+        triples, selected_scores = np.concatenate(indices), np.concatenate(left)
         if self.sort_result_descending:
-            order = np.argsort(-found_scores, kind="stable")
-            triples, found_scores = triples[order], found_scores[order]
-        return triples, found_scores
+            order = np.argsort(-selected_scores, kind="stable")
+            triples, selected_scores = triples[order], selected_scores[order]
+        return triples, selected_scores
 
     def select_in_class(
         self, boxes: Array, scores: Array, limit: int, iou: float, above: float, sigma: float
-    ) -> Found:
-        """Return the kept boxes of one class: indices and scores."""
+    ) -> Selected:
+        """Return the indices and scores of the selected boxes of one class."""
         if limit <= 0:
             return np.zeros(0, np.int64), scores[:0]
         if sigma > 0:
@@ -179,21 +183,21 @@ class NonMaxSuppressionBase(Op):
         return places, scores[places]
 
     def soft_cut(self, iou: float) -> float | None:
-        """Return the overlap that suppresses a box even with soft suppression."""
+        """Return the overlap from which soft suppression drops a box at once, or ``None`` if there is no limit."""
         return None
 
 
 class AxisAlignedNms(NonMaxSuppressionBase):
-    """Versions whose boxes have sides along the axes."""
+    """Base of the versions of NonMaxSuppression, whose boxes have sides along the axes."""
 
     box_encoding: Literal["corner", "center"] = attr(
-        "corner", doc="corner: y1, x1, y2, x2 of two corners opposite each other; center: x, y, width, height"
+        "corner", doc="corner: y1, x1, y2, x2 of two opposite corners; center: x, y, width, height"
     )
 
     def corners(self, boxes: Array) -> Array:
-        """Convert the boxes to corners, the lower coordinates first."""
+        """Convert boxes to two corners, the lower coordinates first."""
         corners = np.empty(boxes.shape, boxes.dtype)
-        # By coordinate over all boxes: NumPy is slow on rows of two.
+        # One coordinate of all boxes at a time, since NumPy is slow on rows of two.
         for low, high in ((0, 2), (1, 3)):
             first, second = boxes[..., low], boxes[..., high]
             if self.box_encoding == "center":
@@ -204,7 +208,7 @@ class AxisAlignedNms(NonMaxSuppressionBase):
 
 
 class IndicesOnlyNms(AxisAlignedNms):
-    """Versions with one output, in as many rows as there are boxes left."""
+    """Base of versions 1, 3 and 4, which return only indices."""
 
     boxes = Input(T_FLOAT, "[batches, boxes, 4]")
     scores = Input(T_FLOAT, SCORES, mixed=True)
@@ -239,20 +243,20 @@ class IndicesOnlyNms(AxisAlignedNms):
 
 @op("NonMaxSuppression-1")
 class NonMaxSuppression1(IndicesOnlyNms):
-    """Select ``boxes`` of each class; those with the best scores suppress those they overlap."""
+    """Select boxes of each class, the best first; each suppresses the boxes that it overlaps."""
 
-    selected_indices = Output(ElementType.i64, "[n, 3]: batch entry, class and box of each")
+    selected_indices = Output(ElementType.i64, "[n, 3]: batch entry, class and index of each selected box")
 
 
 class TypedIndicesNms(IndicesOnlyNms):
-    """Versions with an index type."""
+    """Base of versions 3 and 4, which return indices of a selectable type."""
 
-    selected_indices = Output("output_type", "[n, 3]: batch entry, class and box of each")
+    selected_indices = Output("output_type", "[n, 3]: batch entry, class and index of each selected box")
 
     output_type: ElementType = attr(ElementType.i64, doc="element type of the indices, i64 or i32")
 
     def verify(self) -> None:
-        """Require an index type."""
+        """Require that the indices are i64 or i32."""
         check_index_types(output_type=self.output_type)
 
     def index_type(self) -> ElementType:
@@ -261,31 +265,31 @@ class TypedIndicesNms(IndicesOnlyNms):
 
 @op("NonMaxSuppression-3")
 class NonMaxSuppression3(TypedIndicesNms):
-    """As version 1, with a choice of index types."""
+    """The same as version 1, with a choice of index types."""
 
 
 @op("NonMaxSuppression-4")
 class NonMaxSuppression4(TypedIndicesNms):
-    """As version 3; only plugins that need static shapes return a larger output."""
+    """The same as version 3; only OpenVINO plugins that need static shapes return a larger output."""
 
 
 class NmsWithScores(NonMaxSuppressionBase):
-    """Versions that also return scores and the number of kept boxes."""
+    """Base of the versions that also return scores and the number of selected boxes."""
 
-    selected_indices = Output("output_type", "[n, 3]: batch entry, class and box of each")
-    selected_scores = Output(ElementType.f32, "[n, 3]: batch entry, class and score of each")
-    valid_outputs = Output("output_type", "[1]: how many there are")
+    selected_indices = Output("output_type", "[n, 3]: batch entry, class and index of each selected box")
+    selected_scores = Output(ElementType.f32, "[n, 3]: batch entry, class and score of each selected box")
+    valid_outputs = Output("output_type", "[1]: the number of selected boxes")
 
     output_type: ElementType = attr(ElementType.i64, doc="element type of the indices, i64 or i32")
 
     most_rank = 1
 
     def verify(self) -> None:
-        """Require an index type."""
+        """Require that the indices are i64 or i32."""
         check_index_types(output_type=self.output_type)
 
-    def packed(self, triples: Array, scores: Array) -> tuple[Array, Array, Array]:
-        """Return the outputs."""
+    def build_outputs(self, triples: Array, scores: Array) -> tuple[Array, Array, Array]:
+        """Return the outputs, given the result of `select`."""
         index = self.output_type.dtype
         with_scores = np.empty(triples.shape, np.float32)
         for column, numbers in enumerate((triples[:, 0], triples[:, 1], scores)):
@@ -294,11 +298,12 @@ class NmsWithScores(NonMaxSuppressionBase):
 
 
 class SoftNms(NmsWithScores, AxisAlignedNms):
-    """Versions with soft suppression, which lowers scores."""
+    """Base of the versions with soft suppression, which lowers scores instead of dropping boxes."""
 
     soft_nms_sigma = Input(
         T_NUMBER,
-        "one number; above 0, an overlap lowers scores by exp(-overlap ** 2 / (2 * sigma)); absent, it is 0",
+        "sigma, one number; if it is above 0, an overlap multiplies a score by exp(-overlap ** 2 / (2 * sigma)); 0 if "
+        "absent",
         optional=True,
     )
 
@@ -327,15 +332,15 @@ class SoftNms(NmsWithScores, AxisAlignedNms):
         selected = self.select(
             boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
         )
-        return self.packed(*selected)
+        return self.build_outputs(*selected)
 
 
 @op("NonMaxSuppression-5", spec="sort/no-max-suppression-5")
 class NonMaxSuppression5(SoftNms):
-    """As version 4, with soft suppression; also returns scores.
+    """The same as version 4 with soft suppression; also returns scores.
 
-    Where scores are lowered, boxes that overlap by iou_threshold are still suppressed: so on the page
-    and in the reference; the plugin treats this version as version 9.
+    Soft suppression still drops boxes that overlap by iou_threshold or more, as in the specification and in OpenVINO's
+    reference; its plugin treats this version as version 9.
     """
 
     def soft_cut(self, iou: float) -> float | None:
@@ -344,14 +349,14 @@ class NonMaxSuppression5(SoftNms):
 
 @op("NonMaxSuppression-9")
 class NonMaxSuppression9(SoftNms):
-    """As version 5, but where scores are lowered, iou_threshold has no meaning."""
+    """The same as version 5, except that soft suppression ignores iou_threshold."""
 
 
-# Multiclass and matrix non-maximum suppression (NMS).
+# MatrixNms and MulticlassNms.
 
 
 class KeptBoxes(NamedTuple):
-    """The kept boxes as columns, a row per box."""
+    """Selected boxes, as columns with an element for each box."""
 
     image: Array
     label: Array
@@ -359,23 +364,23 @@ class KeptBoxes(NamedTuple):
     score: Array
 
     def take(self, order: Array) -> KeptBoxes:
-        """Return some of the rows."""
+        """Return the boxes at the indices ``order``."""
         return KeptBoxes(*(column[order] for column in self))
 
 
-def nothing(dtype: DType) -> KeptBoxes:
-    """Return no rows."""
+def empty_selection(dtype: DType) -> KeptBoxes:
+    """Return an empty selection."""
     none = np.zeros(0, np.int64)
     return KeptBoxes(none, none, none, np.zeros(0, dtype))
 
 
-def joined(parts: list[KeptBoxes]) -> KeptBoxes:
-    """Return the rows of all parts."""
+def concatenate(parts: list[KeptBoxes]) -> KeptBoxes:
+    """Concatenate selections."""
     return KeptBoxes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 class BatchedNms(Op):
-    """The common parts of operations that select boxes by class, then by image."""
+    """Base of operations that select the best boxes of each class, then of each image."""
 
     flops_per_element = 0
     flops_per_input = {"scores": 1}
@@ -383,24 +388,28 @@ class BatchedNms(Op):
     boxes = Input(T_BOX, "[images, boxes, 4]: x1, y1, x2, y2")
     scores = Input(T_BOX, "[images, classes, boxes]")
     selected_outputs = Output(T_BOX, "[n, 6]: class, score, x1, y1, x2, y2")
-    selected_indices = Output("output_type", "[n, 1]: where each box is, counted over all images")
-    selected_num = Output("output_type", "[images]: how many boxes are of each")
+    selected_indices = Output("output_type", "[n, 1]: index of each box among the boxes of all images")
+    selected_num = Output("output_type", "[images]: number of selected boxes of each image")
 
-    sort_result_type: Literal["none", "score", "classid"] = attr("none", doc="what boxes are ordered by")
-    sort_result_across_batch: bool = attr(False, doc="whether boxes are ordered over all images")
+    sort_result_type: Literal["none", "score", "classid"] = attr("none", doc="order of the selected boxes")
+    sort_result_across_batch: bool = attr(
+        False, doc="whether to sort over all images, instead of within each"
+    )
     output_type: ElementType = attr(ElementType.i64, doc="element type of indices and counts, i64 or i32")
-    score_threshold: float = attr(0.0, doc="what scores are compared with")
-    nms_top_k: int = attr(-1, ge=-1, doc="how many boxes of a class are compared at most; -1 means all")
-    keep_top_k: int = attr(-1, ge=-1, doc="how many boxes of an image are left at most; -1 means all")
-    background_class: int = attr(-1, ge=-1, doc="the class that is not looked for; -1 if there is none")
-    normalized: bool = attr(True, doc="whether sides are differences of coordinates; if not, 1 more")
+    score_threshold: float = attr(0.0, doc="minimum of scores")
+    nms_top_k: int = attr(
+        -1, ge=-1, doc="maximum number of boxes of a class before suppression; -1 means all"
+    )
+    keep_top_k: int = attr(-1, ge=-1, doc="maximum number of boxes of an image; -1 means all")
+    background_class: int = attr(-1, ge=-1, doc="the class that is not detected; -1 if there is none")
+    normalized: bool = attr(True, doc="whether a side is the difference of its coordinates; otherwise 1 more")
 
     def verify(self) -> None:
-        """Require an index type."""
+        """Require that the indices are i64 or i32."""
         check_index_types(output_type=self.output_type)
 
     by_class_within: ClassVar[bool] = True
-    """Whether boxes of an image are sorted by class if sort_result is classid."""
+    """Whether the boxes of an image are sorted by class if ``sort_result_type`` is classid."""
 
     def shapes(self, images: Dimension, classes: Dimension, count: Dimension) -> tuple[PartialShape, ...]:
         """Return the shapes of the outputs."""
@@ -411,40 +420,40 @@ class BatchedNms(Op):
         rows = Dimension.between(0, (of_image * images).max)
         return PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
 
-    def of_shared(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
-        """Return the outputs if classes share boxes."""
+    def select_shared(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
+        """Return the outputs for boxes that all classes share."""
         corners, ranked = as_float(boxes), as_float(scores)
         parts = [self.select(i, corners[i : i + 1], ranked[i]) for i in range(len(boxes))]
-        return self.outputs_of(boxes, [nothing(ranked.dtype), *parts])
+        return self.outputs_of(boxes, [empty_selection(ranked.dtype), *parts])
 
     def outputs_of(self, boxes: Array, parts: list[KeptBoxes]) -> tuple[Array, Array, Array]:
-        """Return the outputs for the kept boxes of each image, preceded by an empty part."""
-        corners, left = as_float(boxes), self.ordered(parts)
+        """Return the outputs, given an empty selection followed by that of each image."""
+        corners, left = as_float(boxes), self.sort(parts)
         flat = left.image * boxes.shape[1] + left.place
         counts = [len(part.score) for part in parts[1:]]
-        return self.packed(left, corners[left.image, left.place], flat, counts, boxes.dtype)
+        return self.build_outputs(left, corners[left.image, left.place], flat, counts, boxes.dtype)
 
     def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
-        """Return the kept boxes of one class: indices and scores."""
+        """Return the indices and scores of the selected boxes of one class."""
         raise NotImplementedError
 
     def select(self, image: int, boxes: Array, scores: Array) -> KeptBoxes:
-        """Return the kept boxes of an image, given boxes [classes or 1, n, 4] and scores [classes, n]."""
-        parts = [nothing(scores.dtype)]
+        """Return the selection of an image, given ``boxes[classes or 1, n, 4]`` and ``scores[classes, n]``."""
+        parts = [empty_selection(scores.dtype)]
         for label in range(len(scores)) if scores.size else ():
             if label != self.background_class:
                 place, score = self.select_in_class(boxes[label if len(boxes) > 1 else 0], scores[label])
                 parts.append(KeptBoxes(np.full(len(place), image), np.full(len(place), label), place, score))
-        return self.best(joined(parts))
+        return self.best(concatenate(parts))
 
     def best(self, left: KeptBoxes) -> KeptBoxes:
-        """Return the best boxes of an image, at most keep_top_k."""
+        """Return the best boxes of an image in order, at most ``keep_top_k``."""
         order = np.lexsort((left.place, left.label, -left.score))
         return left.take(order if self.keep_top_k < 0 else order[: self.keep_top_k])
 
-    def ordered(self, parts: list[KeptBoxes]) -> KeptBoxes:
-        """Return the boxes of all images in the requested order."""
-        left = joined(parts)
+    def sort(self, parts: list[KeptBoxes]) -> KeptBoxes:
+        """Return the boxes of all selections in the requested order."""
+        left = concatenate(parts)
         if self.sort_result_across_batch and self.sort_result_type == "score":
             return left.take(np.lexsort((left.place, left.label, left.image, -left.score)))
         if self.sort_result_type == "classid" and (self.sort_result_across_batch or self.by_class_within):
@@ -452,10 +461,18 @@ class BatchedNms(Op):
             return left.take(np.lexsort((left.place, -left.score, *across)))
         return left
 
-    def packed(
+    def build_outputs(
         self, left: KeptBoxes, boxes: Array, flat: Array, counts: list[int], kind: np.dtype[np.generic]
     ) -> tuple[Array, Array, Array]:
-        """Return the outputs from the box and the number of each row."""
+        """Return the outputs.
+
+        Args:
+            left: the selected boxes.
+            boxes: their coordinates, ``[n, 4]``.
+            flat: their indices among the boxes of all images.
+            counts: the number of selected boxes of each image.
+            kind: the dtype of the first output.
+        """
         index = self.output_type.dtype
         head = np.stack([left.label.astype(boxes.dtype), left.score.astype(boxes.dtype)], axis=1)
         rows = np.concatenate([head, boxes], axis=1).astype(kind)
@@ -464,24 +481,26 @@ class BatchedNms(Op):
 
 @op("MatrixNms-8", spec="sort/matrix-non-max-suppression-8")
 class MatrixNms(BatchedNms):
-    """Select ``boxes`` of each class; each box lowers the scores of those it overlaps.
+    """Select boxes of each class; each box lowers the scores of the boxes that it overlaps.
 
-    All at once: a score is lowered by the one overlap that lowers it most, the less the more the other
-    box is overlapped itself. In OpenVINO, sort_result_type only matters over all images: of one, boxes
-    come best first.
+    All scores are lowered at once: each by the overlap that lowers it most, discounted by the overlap of that other box
+    with better ones. As in OpenVINO, sort_result_type only applies across images; within an image, the best boxes come
+    first.
     """
 
     by_class_within = False
 
-    decay_function: Literal["linear", "gaussian"] = attr("linear", doc="how much an overlap lowers a score")
-    gaussian_sigma: float = attr(2.0, doc="how fast the gaussian falls")
-    post_threshold: float = attr(0.0, doc="what lowered scores must be above")
+    decay_function: Literal["linear", "gaussian"] = attr(
+        "linear", doc="function by which an overlap lowers a score"
+    )
+    gaussian_sigma: float = attr(2.0, doc="factor of the squared overlap in the gaussian")
+    post_threshold: float = attr(0.0, doc="exclusive minimum of lowered scores")
 
     def infer(self, boxes: Value, scores: Value) -> tuple[PartialShape, ...]:
         return self.shapes(*box_counts(boxes, scores))
 
     def evaluate(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
-        return self.of_shared(boxes, scores)
+        return self.select_shared(boxes, scores)
 
     def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
         of = scores.dtype.type
@@ -492,7 +511,7 @@ class MatrixNms(BatchedNms):
         is_better = np.tri(len(order), k=-1, dtype=np.bool_)
         overlap = iou(ranked[:, None], ranked[None], 0 if self.normalized else 1)
         overlap = np.where(is_better, overlap, of(0))
-        most = np.fmax.reduce(overlap, axis=1)  # by a better box; NaN is ignored
+        most = np.fmax.reduce(overlap, axis=1)  # with a better box; NaN is ignored
         if self.decay_function == "gaussian":
             decay = np.exp((most**2 - overlap**2) * of(self.gaussian_sigma))
         else:
@@ -504,11 +523,14 @@ class MatrixNms(BatchedNms):
 
 
 class MulticlassNmsBase(BatchedNms):
-    """Base of the versions of MulticlassNms. A score of score_threshold is enough."""
+    """Base of the versions of MulticlassNms. Boxes with a score equal to score_threshold are kept."""
 
-    iou_threshold: float = attr(0.0, doc="the overlap within a class that suppresses")
+    iou_threshold: float = attr(0.0, doc="overlap from which a box of the same class is suppressed")
     nms_eta: float = attr(
-        1.0, ge=0, le=1, doc="what iou_threshold is multiplied by for each box left, while it is above 0.5"
+        1.0,
+        ge=0,
+        le=1,
+        doc="factor of iou_threshold after each selected box, while the threshold is above 0.5",
     )
 
     def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
@@ -525,22 +547,22 @@ class MulticlassNmsBase(BatchedNms):
 
 @op("MulticlassNms-8", spec="sort/multiclass-non-max-suppression-8")
 class MulticlassNms8(MulticlassNmsBase):
-    """Select ``boxes`` of each class; the best suppress those they overlap."""
+    """Select boxes of each class, the best first; each suppresses the boxes that it overlaps."""
 
     def infer(self, boxes: Value, scores: Value) -> tuple[PartialShape, ...]:
         return self.shapes(*box_counts(boxes, scores))
 
     def evaluate(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
-        return self.of_shared(boxes, scores)
+        return self.select_shared(boxes, scores)
 
 
 @op("MulticlassNms-9", spec="sort/multiclass-non-max-suppression-9")
 class MulticlassNms9(MulticlassNmsBase):
-    """As version 8; classes may have separate boxes, with those of all images in one list."""
+    """The same as version 8; with ``roisnum``, each class has its own boxes, with those of all images in one list."""
 
-    boxes = Input(T_BOX, "[images, boxes, 4]; or [classes, boxes, 4], if there is roisnum: x1, y1, x2, y2")
-    scores = Input(T_BOX, "[images, classes, boxes], or [classes, boxes]")
-    roisnum = Input(T_INDEX_64, "[images]: how many of the boxes are of each", optional=True)
+    boxes = Input(T_BOX, "[images, boxes, 4], or [classes, boxes, 4] with roisnum: x1, y1, x2, y2")
+    scores = Input(T_BOX, "[images, classes, boxes], or [classes, boxes] with roisnum")
+    roisnum = Input(T_INDEX_64, "[images]: number of boxes of each image", optional=True)
 
     def infer(self, boxes: Value, scores: Value, roisnum: Value | None = None) -> tuple[PartialShape, ...]:
         if roisnum is None:
@@ -569,7 +591,7 @@ class MulticlassNms9(MulticlassNmsBase):
         self, boxes: Array, scores: Array, roisnum: Array | None = None
     ) -> tuple[Array, Array, Array]:
         if roisnum is None:
-            return self.of_shared(boxes, scores)
+            return self.select_shared(boxes, scores)
         corners, ranked = as_float(boxes), as_float(scores)
         sizes = np.maximum(roisnum.astype(np.int64), 0)
         ends = np.cumsum(sizes)
@@ -579,16 +601,16 @@ class MulticlassNms9(MulticlassNmsBase):
             self.select(i, corners[:, low:high], ranked[:, low:high])
             for i, (low, high) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
         ]
-        left = self.ordered([nothing(ranked.dtype), *parts])
+        left = self.sort([empty_selection(ranked.dtype), *parts])
         place = starts[left.image] + left.place if len(starts) else left.place
         counts = [len(part.score) for part in parts]
-        return self.packed(
+        return self.build_outputs(
             left, corners[left.label, place], place * len(boxes) + left.label, counts, boxes.dtype
         )
 
 
 def check_total(roisnum: Value, boxes: Dimension) -> None:
-    """Require that the image counts do not exceed the number of boxes."""
+    """Require that the known counts of ``roisnum`` add up to at most the number of boxes."""
     total = sum(max(n, 0) for n in roisnum.ints() or ())
     if boxes.max is not None and total > boxes.max:
         raise InferenceError(
@@ -603,8 +625,8 @@ def _least(a: int | None, b: int) -> int:
 
 # Rotated boxes: intersection over union, and non-maximum suppression.
 #
-# A box is the x and y of its centre, width, height, and an angle in radians, clockwise in images, where y
-# points down.
+# A box is a row of the x and y of its centre, width, height, and an angle in radians, which is clockwise if y points
+# down, as in images.
 
 _SIGNS = np.array([[0.5, 0.5], [-0.5, 0.5], [-0.5, -0.5], [0.5, -0.5]])
 # Tolerance for points on an edge.
@@ -612,17 +634,23 @@ _CLOSE = 1e-9
 
 
 def rotated_iou(box: Array, others: Array) -> Array:
-    """Return the intersection over union of a box with each of others, [n, 5]; 0 for empty boxes."""
+    """Return the intersection over union of a box with each of ``others[n, 5]``; 0 if a box is empty."""
     pair = np.stack([np.broadcast_to(box, others.shape), others]).astype(np.float64)
     area = pair[..., 2] * pair[..., 3]
-    pair[..., :2] -= pair[1:, :, :2]  # around the origin, to limit rounding
+    pair[..., :2] -= pair[1:, :, :2]  # move each pair to the origin, to limit rounding
     shared = _intersection_areas(_corners(pair[0]), _corners(pair[1]))
     together = area[0] + area[1] - shared
     return np.asarray(np.divide(shared, together, out=np.zeros(len(others)), where=(area > 0).all(axis=0)))
 
 
 def rotated_nms(boxes: Array, threshold: float, most: int) -> Array:
-    """Return the kept boxes among boxes [n, 5] in descending order of score; see `boxes.greedy_nms`."""
+    """Return the indices of the boxes that greedy suppression selects; see `boxes.greedy_nms`.
+
+    Args:
+        boxes: rotated boxes ``[n, 5]`` in descending order of score.
+        threshold: the maximum overlap of selected boxes.
+        most: the maximum number of boxes to select.
+    """
     selected: list[int] = []
     rest = np.arange(len(boxes))
     while len(rest) and len(selected) < most:
@@ -633,7 +661,7 @@ def rotated_nms(boxes: Array, threshold: float, most: int) -> Array:
 
 
 def _corners(boxes: Array) -> Array:
-    """Return the corners in order: [n, 4, 2]."""
+    """Return the corners ``[n, 4, 2]`` of rotated boxes, in order around each box."""
     x, y = np.moveaxis(_SIGNS * boxes[:, None, 2:4], -1, 0)
     cosine, sine = np.cos(boxes[:, 4:]), np.sin(boxes[:, 4:])
     turned = np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=-1)
@@ -641,7 +669,7 @@ def _corners(boxes: Array) -> Array:
 
 
 def _intersection_areas(a: Array, b: Array) -> Array:
-    """Return the areas of intersections of convex polygons [n, 4, 2], as hulls of their common points."""
+    """Return the areas ``[n]`` of the intersections of convex polygons ``[n, 4, 2]``."""
     crossings, crosses = _crossings(a, b)
     points = np.concatenate([a, b, crossings], axis=1)
     valid = np.concatenate([_within(a, b), _within(b, a), crosses], axis=1)
@@ -651,7 +679,7 @@ def _intersection_areas(a: Array, b: Array) -> Array:
     angles = np.where(valid, np.arctan2(around[..., 1], around[..., 0]), np.inf)
     order = np.argsort(angles, axis=1)
     hull = np.take_along_axis(around, order[..., None], axis=1)
-    # Invalid points come last: replace them by the first one.
+    # Invalid points come last; replace them by the first point.
     last = np.arange(hull.shape[1]) >= count[:, None]
     hull = np.where(last[..., None], hull[:, :1], hull)
     x, y = hull[..., 0], hull[..., 1]
@@ -664,7 +692,7 @@ def _cross(a: Array, b: Array) -> Array:
 
 
 def _within(points: Array, polygon: Array) -> Array:
-    """Return a mask of the points in a polygon or on its edges."""
+    """Return a mask of the points that are inside a polygon or on its edges."""
     edges = np.roll(polygon, -1, axis=1) - polygon
     sides = _cross(edges[:, None], points[:, :, None] - polygon[:, None])
     reach = _CLOSE * (np.abs(edges).max(axis=(1, 2), initial=0)[:, None, None] ** 2 + 1e-30)
@@ -672,7 +700,7 @@ def _within(points: Array, polygon: Array) -> Array:
 
 
 def _crossings(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return the intersections of two polygons' edges, and a mask of valid ones: [n, 16, 2], [n, 16]."""
+    """Return the intersections ``[n, 16, 2]`` of the edges of two polygons, and a mask ``[n, 16]`` of those that exist."""
     along, across = np.roll(a, -1, axis=1) - a, np.roll(b, -1, axis=1) - b
     along, across = along[:, :, None], across[:, None]
     gap = b[:, None] - a[:, :, None]
@@ -685,20 +713,20 @@ def _crossings(a: Array, b: Array) -> tuple[Array, Array]:
     return points.reshape(len(a), 16, 2), crosses.reshape(len(a), 16)
 
 
-# Non-maximum suppression (NMS) of rotated boxes.
+# NMSRotated.
 
 
 @op("NMSRotated-13")
 class NMSRotated(NmsWithScores):
-    """Select rotated ``boxes`` of each class; those with the best scores suppress those they overlap."""
+    """Select rotated boxes of each class, the best first; each suppresses the boxes that it overlaps."""
 
     boxes = Input(T_FLOAT, "[batches, boxes, 5]: x and y of the centre, width, height, angle in radians")
     scores = Input(T_FLOAT, SCORES, mixed=True)
-    max_output_boxes_per_class = Input(T_INDEX, "one number")
-    iou_threshold = Input(T_WIDE_NUMBER, "one number: the overlap that is still allowed")
-    score_threshold = Input(T_WIDE_NUMBER, "one number: what scores must be above")
+    max_output_boxes_per_class = Input(T_INDEX, "maximum number of boxes of a class, one number")
+    iou_threshold = Input(T_WIDE_NUMBER, "maximum overlap of boxes of a class, one number")
+    score_threshold = Input(T_WIDE_NUMBER, "exclusive minimum of scores, one number")
 
-    clockwise: bool = attr(True, doc="whether angles turn clockwise")
+    clockwise: bool = attr(True, doc="whether angles are clockwise")
 
     box_size = 5
 
@@ -722,15 +750,15 @@ class NMSRotated(NmsWithScores):
         score_threshold: Array,
     ) -> tuple[Array, Array, Array]:
         selected = self.select(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
-        return self.packed(*selected)
+        return self.build_outputs(*selected)
 
     def corners(self, boxes: Array) -> Array:
-        """Return the boxes with clockwise angles."""
+        """Convert the angles of boxes to clockwise ones."""
         return boxes if self.clockwise else boxes * np.array([1, 1, 1, 1, -1], boxes.dtype)
 
     def select_in_class(
         self, boxes: Array, scores: Array, limit: int, iou: float, above: float, sigma: float
-    ) -> Found:
+    ) -> Selected:
         order = descending(scores, above)
         places = order[rotated_nms(boxes[order], iou, limit)]
         return places, scores[places]

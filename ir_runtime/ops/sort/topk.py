@@ -1,4 +1,4 @@
-"""TopK, the regions with the best scores, and SearchSorted: insertion points in sorted sequences."""
+"""TopK, ExperimentalDetectronTopKROIs and SearchSorted."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ..kernels.boxes import descending
 class TopKBase(Op):
     """Base of the versions of TopK.
 
-    Of equal elements the one with the lower index comes first, and is chosen first, as in the
-    reference; so the order is always a stable one. NaN counts as larger than any number. The page has
-    numbers only; OpenVINO also infers booleans, which its plugin orders as 0 and 1.
+    Of equal elements, the one with the lower index comes first and is selected first, as in OpenVINO's reference, so the
+    order is always stable. NaN counts as larger than any number. Booleans count as 0 and 1, as in OpenVINO's plugin; the
+    specification only allows numbers.
     """
 
     decisions = (
@@ -37,23 +37,23 @@ class TopKBase(Op):
     flops_per_element = 0
     flops_per_input = {"data": 1}
 
-    data = Input(T_PLAIN, "tensor to choose from")
-    k = Input(T_INDEX, "scalar: how many elements to choose, at least 1")
-    values = Output(T_PLAIN, "k elements along axis")
-    indices = Output("index_element_type", "where they are along axis")
+    data = Input(T_PLAIN, "tensor to select from")
+    k = Input(T_INDEX, "number of elements to select, a scalar of at least 1")
+    values = Output(T_PLAIN, "the selected elements, of length k along the axis")
+    indices = Output("index_element_type", "their indices along the axis")
 
-    axis: int = attr(default_with_warning="0", doc="axis to choose along; a negative one counts from the end")
+    axis: int = attr(default_with_warning="0", doc="axis to select along; a negative one counts from the end")
     mode: Literal["max", "min"] = attr(
-        default_with_warning="max", doc="whether to choose the largest or the smallest"
+        default_with_warning="max", doc="whether to select the largest or the smallest elements"
     )
     sort: Literal["value", "index", "none"] = attr(
         default_with_warning="none",
-        doc="value: best first; index: in the order of the data; none: in any order, here as value",
+        doc="order of the selected elements: best first (value), as in data (index), or any (none, here as value)",
     )
     index_element_type: ElementType = attr(ElementType.i32, doc="element type of the indices, i64 or i32")
 
     def verify(self) -> None:
-        """Require an index type."""
+        """Require that the indices are i64 or i32."""
         check_index_types(index_element_type=self.index_element_type)
 
     def infer(self, data: Value, k: Value) -> tuple[PartialShape, PartialShape]:
@@ -62,7 +62,9 @@ class TopKBase(Op):
             return data.shape, data.shape
         axis = normalize_axis(self.axis, data.shape.rank, "attribute 'axis'")
         numbers = k.numbers()
-        shape = data.shape.replace({axis: _chosen(data.shape, axis, numbers[0] if numbers else Interval())})
+        shape = data.shape.replace(
+            {axis: _selected_length(data.shape, axis, numbers[0] if numbers else Interval())}
+        )
         return shape, shape
 
     def evaluate(self, data: Array, k: Array) -> tuple[Array, Array]:
@@ -88,10 +90,10 @@ class TopK3(TopKBase):
 class TopK11(TopKBase):
     """The ``k`` largest or smallest elements of ``data`` along an axis, and their indices."""
 
-    stable: bool = attr(False, doc="whether equal elements keep their order; here they always do")
+    stable: bool = attr(False, doc="whether equal elements keep their order, which they always do here")
 
     def verify(self) -> None:
-        """Require an index type, and an order that can be stable."""
+        """Require that the indices are i64 or i32, and an order if ``stable`` is true."""
         super().verify()
         if self.stable and self.sort == "none":
             raise ValidationError(
@@ -100,7 +102,7 @@ class TopK11(TopKBase):
             )
 
 
-def _chosen(data: PartialShape, axis: int, k: int | Interval) -> Dimension:
+def _selected_length(data: PartialShape, axis: int, k: int | Interval) -> Dimension:
     length = data[axis]
     low, high = (k.min, k.max) if isinstance(k, Interval) else (k, k)
     if high is not None and high < 1:
@@ -121,7 +123,7 @@ def _fits_elsewhere(data: PartialShape, k: int) -> bool:
 
 
 def _ranking(data: Array, axis: int, descending: bool) -> Array:
-    """Return the indices along an axis, best first, with ties in ascending order."""
+    """Return the indices that sort along an axis, best first, with those of equal elements ascending."""
     keys = data.astype(np.float32) if data.dtype.kind == "V" else data
     if not descending:
         return np.argsort(keys, axis, kind="stable")
@@ -129,12 +131,12 @@ def _ranking(data: Array, axis: int, descending: bool) -> Array:
     return np.asarray(data.shape[axis] - 1 - np.flip(order, axis))
 
 
-# The regions with the best scores.
+# ExperimentalDetectronTopKROIs.
 
 
 @op("ExperimentalDetectronTopKROIs-6", spec="sort/experimental-detectron-top-krois-6")
 class TopKROIs(Op):
-    """The ``rois`` with the largest ``probs``, best first; zeros where there are fewer."""
+    """The ``rois`` with the largest ``probs``, best first, padded with zeros."""
 
     decisions = (
         "of equal scores the one with the lower index is first, as in OpenVINO's reference; the page does not say",
@@ -147,7 +149,7 @@ class TopKROIs(Op):
     probs = Input(T_FLOAT, "[regions]: their scores")
     best = Output(T_FLOAT, "[max_rois, 4]")
 
-    max_rois: int = attr(0, ge=0, doc="how many regions to choose")
+    max_rois: int = attr(0, ge=0, doc="number of regions to select")
 
     def infer(self, rois: Value, probs: Value) -> PartialShape:
         if not rois.shape.compatible(PartialShape([-1, 4])):
@@ -171,29 +173,31 @@ class TopKROIs(Op):
         return best
 
 
-# SearchSorted: insertion points in sorted sequences.
+# SearchSorted.
 
 
 @op("SearchSorted-15")
 class SearchSorted(Op):
     """Positions at which to insert ``values`` so that ``sorted_sequence`` stays sorted.
 
-    Files call the attribute right_mode that the page calls right, and may have output_type.
+    In files, the attribute right of the specification is named right_mode, and there may be an output_type.
     """
 
     decisions = (
         "NaN is put before all numbers, as in OpenVINO's reference, in which comparisons with it fail; the page does not say",
     )
 
-    sorted_sequence = Input(T, "1-D, or shaped as values but along the last axis; ascending along it")
-    values = Input(T, "numbers to find places for")
-    indices = Output("output_type", "of the shape of values")
+    sorted_sequence = Input(
+        T, "ascending along the last axis; 1-D, or of the shape of values except along the last axis"
+    )
+    values = Input(T, "values to search for")
+    indices = Output("output_type", "insertion position of each value, of the shape of values")
 
-    right_mode: bool = attr(False, doc="insert behind equal elements instead of before them")
+    right_mode: bool = attr(False, doc="whether to insert after equal elements, instead of before them")
     output_type: ElementType = attr(ElementType.i64, doc="element type of the indices, i64 or i32")
 
     def verify(self) -> None:
-        """Require an index type."""
+        """Require that the indices are i64 or i32."""
         check_index_types(output_type=self.output_type)
 
     def infer(self, sorted_sequence: Value, values: Value) -> PartialShape:
@@ -221,16 +225,16 @@ class SearchSorted(Op):
             x.astype(np.float32) if x.dtype.kind == "V" else x for x in (sorted_sequence, values)
         )
         if rows.ndim == 1:
-            places = np.searchsorted(rows, queries_as_numbers, side)
+            indices = np.searchsorted(rows, queries_as_numbers, side)
         else:
             count = math.prod(rows.shape[:-1])
             rows, queries = (x.reshape(count, x.shape[-1]) for x in (rows, queries_as_numbers))
             positions = [np.searchsorted(row, query, side) for row, query in zip(rows, queries, strict=True)]
-            places = np.array(positions, np.int64).reshape(values.shape)
+            indices = np.array(positions, np.int64).reshape(values.shape)
         if queries_as_numbers.dtype.kind == "f":
-            places = np.where(np.isnan(queries_as_numbers), 0, places)  # no number is less than NaN
-        return np.asarray(places, self.output_type.dtype)
+            indices = np.where(np.isnan(queries_as_numbers), 0, indices)  # no number is less than NaN
+        return np.asarray(indices, self.output_type.dtype)
 
     def flops(self, operands: Operands) -> Count:
-        """Return the comparisons of a binary search for each value."""
+        """Return the number of comparisons of a binary search for each value."""
         return operands.result * log2(operands.inputs[0][-1])

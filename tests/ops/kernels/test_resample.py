@@ -16,7 +16,7 @@ SHRINK, GROW = Axis(1, 20, 7, 0.35), Axis(2, 5, 13, 2.6)
 def test_taps_of_weight_0_are_left_out(mode: str, taps: int) -> None:
     """The other taps keep their order."""
     (all_taps,) = Filter(mode).steps([SHRINK])
-    some = all_taps.compacted()
+    some = all_taps.compact()
     assert len(some) == taps
     for index, weight, few, weights in zip(
         all_taps.index, all_taps.weight, some.index, some.weight, strict=True
@@ -34,5 +34,5 @@ def test_integers_do_not_depend_on_them(
 ) -> None:
     x = np.random.default_rng(2).integers(0, 100, (2, 20, 5, 3)).astype(dtype)
     found = resample(x, [SHRINK, GROW], Filter(mode))
-    monkeypatch.setattr(Taps, "compacted", lambda taps: taps)
+    monkeypatch.setattr(Taps, "compact", lambda taps: taps)
     np.testing.assert_array_equal(found, resample(x, [SHRINK, GROW], Filter(mode)))

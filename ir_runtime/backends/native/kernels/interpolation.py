@@ -140,7 +140,7 @@ def _plan(
     if layout is None:
         return None
     moved = [
-        replace(step.normalized() if op.mode == "linear" else step, number=step.number - layout.before_height)
+        replace(step.normalize() if op.mode == "linear" else step, number=step.number - layout.before_height)
         for step in steps
     ]
     before, result = (layout.image(lengths) for lengths in (shape, after))

@@ -26,7 +26,7 @@ from ....ops.sort.suppression import (
     NonMaxSuppression5,
     NonMaxSuppression9,
     SoftNms,
-    nothing,
+    empty_selection,
     number,
 )
 from ... import UNREAD, Kernel
@@ -170,7 +170,7 @@ def nms_kernel(
             return selected.astype(index)
         if 1 in unread and 2 in unread:
             return selected.astype(index), UNREAD, UNREAD
-        return op.packed(selected, final)
+        return op.build_outputs(selected, final)
 
     return Kernel(kernel)
 
@@ -211,7 +211,7 @@ def multiclass_kernel(
         place = candidates.places[kept]
         left = KeptBoxes(image, label, place, scores[image, label, place])
         parts = [op.best(left.take(image == index)) for index in range(images)]
-        return op.outputs_of(boxes, [nothing(scores.dtype), *parts])
+        return op.outputs_of(boxes, [empty_selection(scores.dtype), *parts])
 
     return Kernel(kernel)
 

@@ -48,7 +48,7 @@ def max_pool_without_indices(
 
 def _max_kernel(op: Pooling) -> Callable[[Array], Array]:
     """Return a function that pools maps ``[N, C, spatial...]``."""
-    plan_of = lru_cache(maxsize=64)(lambda lengths: _Plan.of(op.placed(lengths), lengths))
+    plan_of = lru_cache(maxsize=64)(lambda lengths: _Plan.of(op.place_windows(lengths), lengths))
 
     def kernel(x: Array) -> Array:
         plan = plan_of(x.shape[2:])
