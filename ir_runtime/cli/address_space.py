@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["check_before_numpy", "shortage"]
 
-# What the dynamic linker says where memory lacks.
+# Messages of the dynamic linker when it runs out of memory.
 _SHORTAGES = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bench"]
 
-# Seconds for each side where neither -t nor -niter says.
+# Seconds per runtime if neither -t nor -niter is given.
 SECONDS = 5.0
 _SHORT = {"tput": "throughput", "ctput": "cumulative_throughput"}
 
@@ -195,7 +195,7 @@ def bench(
 
     Device.of(device)
     if against is not None:
-        import_runtime(against)  # before anything takes long
+        import_runtime(against)  # fail early if it is missing
     net = read(file, weights, limits=limits)
     layouts = input_layouts(net, layout)
     shapes_given = reshape_inputs(net, shapes, batch, layouts)

@@ -50,8 +50,8 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 _Item: TypeAlias = "CompletionItem[str]"
 
-# Names of layers have colons, and NAME=FILE an equals sign: bash would break words there. The answers are read line by
-# line without an expansion, which would take a * in them for the names of files.
+# Bash would break words at the colons of layer names and at the equals sign of NAME=FILE. Completions are read line by line
+# without expansion, which would take a * in them for a file pattern.
 _BASH = r"""COMP_WORDBREAKS=${COMP_WORDBREAKS//[:=]/}
 %(complete_func)s() {
     local response line
@@ -126,7 +126,7 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 # Characters to escape for bash. The ASCII characters excluded here are literal except at the start of a word; non-ASCII ones always are.
 _SPECIAL = re.compile(r"[^\w@%+=:,./\x80-\U0010ffff-]", re.ASCII)
 _SPECIAL_IN_QUOTES = re.compile(r"[$`\"\\]")
-# An option with its value in one word.
+# The start of an option that has its value in the same word.
 _OPTION = re.compile(r"--?[\w-]+=", re.ASCII)
 _PLAIN = re.compile(r"[\w./:=+-]+", re.ASCII)
 
@@ -170,7 +170,7 @@ def quote_for_bash(word: str, quote: str = "") -> str:
     """
     if quote == "'":
         return word.replace("'", "'\\''")
-    if quote:  # in which the history is expanded, whatever stands before
+    if quote:  # double quotes, in which bash expands history at "!"
         return _SPECIAL_IN_QUOTES.sub(r"\\\g<0>", word).replace("!", '"\\!"')
     return _SPECIAL.sub(r"\\\g<0>", word)
 
@@ -252,7 +252,7 @@ def _plain_completions(cls: type[ShellComplete]) -> object:
 
 _Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
-# The start tags of layers, and their attributes; an .xml is searched as text, which is quick.
+# Start tags of layers, and their attributes; for speed, the .xml is searched as text.
 _LAYER = re.compile(rb"<layer\s((?:[^<>\"']++|\"[^<\"]*\"|'[^<']*')*+)>")
 _ATTRIBUTE = re.compile(rb"(?<!\S)(name|type)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _MOST_BYTES = 1 << 26
@@ -324,7 +324,7 @@ def _inputs(ctx: click.Context, _: click.Parameter, start: str) -> list[Completi
 
 def _layers_of_model(ctx: click.Context) -> Iterator[tuple[str, str]]:
     """Yield the name and type of each layer of the model on the command line."""
-    # Options without their value keep click from parsing the line, so that the arguments themselves are searched.
+    # click cannot parse a line with an option that lacks its value, so the arguments are searched directly.
     path = next((arg for arg in program_args(ctx) if arg.endswith(".xml")), "")
     try:
         with open(path, "rb") as file:

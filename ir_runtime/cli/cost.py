@@ -42,7 +42,7 @@ The weights may be missing: shapes that depend on them are then taken from the f
 layers with such shapes.
 """
 
-# Characters of a formula in a table.
+# The maximum width of a formula in a table.
 _SHOWN = 50
 
 _WHAT = {"trips": "iterations", "parts": "iterations", "frame": "length of a frame"}

@@ -33,7 +33,7 @@ class Exit(IntEnum):
     BROKEN_PIPE = 141
 
 
-# Limits on what a run takes; the others are on what a file holds.
+# Limits on resources of a run; other limits are on the contents of a file.
 _WHILE_RUNNING = ("memory", "trips", "seconds")
 
 

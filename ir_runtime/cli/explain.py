@@ -90,7 +90,7 @@ def _find_code(text: str) -> str:
     if name in set(Code):
         return name
     codes = sorted(map(str, Code))
-    is_number = re.fullmatch(r"IR\d{3}", name)  # the nearest one would mean something else
+    is_number = re.fullmatch(r"IR\d{3}", name)  # no suggestion, as a similar number has an unrelated meaning
     near = "" if is_number else did_you_mean(name, codes, after=" ")
     hint = f"{near}ir-runtime explain lists the codes, {codes[0]} to {codes[-1]}"
     raise InputError(f"unknown code {text[:40]!r}", code=Code.NO_SUCH_NAME, hint=hint)

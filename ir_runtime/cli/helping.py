@@ -38,7 +38,7 @@ class Formatter(click.HelpFormatter):
     def __init__(
         self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None
     ) -> None:
-        import shutil  # which imports all that compresses archives
+        import shutil  # which imports the modules for compressed archives
 
         if width is None and (columns := shutil.get_terminal_size().columns) < _CLICKS_NARROWEST:
             width = max(columns - 2, _NARROWEST)

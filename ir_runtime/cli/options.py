@@ -173,9 +173,9 @@ def limit_options(command: Command) -> Command:
     return with_limits
 
 
-# Seconds by which the timer is late: checks of the time between layers come first, and name the layer.
+# The delay of the timer in seconds, so that checks between layers, which name the layer, come first.
 _GRACE = 0.1
-# Seconds until it rings again, where code in between took its error for another one, and went on.
+# Seconds until the timer fires again, in case other code caught its error and continued.
 _AGAIN = 1.0
 
 
@@ -194,7 +194,7 @@ def _timer(is_asked_for: bool) -> Iterator[None]:
 
     def ring(*_: object) -> None:
         nonlocal rung
-        if time.monotonic() < current_deadline():  # what was found by then is told
+        if time.monotonic() < current_deadline():  # the deadline was lifted to report partial results
             return
         rung = True
         raise deadline_error()
@@ -208,7 +208,7 @@ def _timer(is_asked_for: bool) -> Iterator[None]:
         raise
     except Exception as reason:
         if rung:
-            raise deadline_error() from reason  # code in between turned it into another error
+            raise deadline_error() from reason  # other code converted the timer's error to this one
         raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -116,7 +116,7 @@ def _write(file: IO[bytes], arrays: Mapping[str, Array], is_single: bool) -> Non
 
 def _plain(array: Array) -> Array:
     """Convert an array to a type that ``.npy`` files can hold without pickling."""
-    if array.dtype.isbuiltin == 2:  # of a package, under whatever name it has there
+    if array.dtype.isbuiltin == 2:  # a type registered by another package, such as ml_dtypes
         return array.view(f"V{array.dtype.itemsize}")
     if array.dtype != object:
         return array
@@ -126,7 +126,7 @@ def _plain(array: Array) -> Array:
 
 def _archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():  # a fixed date, so that equal results are equal files
+        for name, array in arrays.items():  # with a fixed date, so that equal results give equal files
             with archive.open(zipfile.ZipInfo(f"{member_name(name)}.npy"), "w", force_zip64=True) as member:
                 write_npy(member, array)
 

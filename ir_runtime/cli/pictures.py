@@ -33,7 +33,7 @@ _CHANNELS = {1: "gray", 3: "rgb", 4: "rgba"}
 _COMMON = (1, 3)
 _MODES = {"rgb": "RGB", "bgr": "RGB", "gray": "L", "rgba": "RGBA"}
 
-# What the models of Open Model Zoo and of the Model API say in rt_info.
+# The resize types that models of Open Model Zoo and of the Model API declare in rt_info.
 _INFO = "model_info"
 _RESIZE_TYPES: Mapping[str, Resizing] = {
     "standard": "stretch",
@@ -250,9 +250,9 @@ def _scale_pixels(port: Output, pixels: Array, options: ImageOptions) -> Array:
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"P5", b"P6")
-# Formats whose grey images of 16 bits Pillow gives as 32-bit integers.
+# Formats whose 16-bit gray images Pillow returns as 32-bit integers.
 _OF_SHORTS = ("PPM", "PNG")
-# What Pillow raises on files that are cut off or made to break it.
+# Exceptions that Pillow raises for truncated or malicious files.
 _DAMAGED: tuple[type[Exception], ...] = (
     OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error,
 )  # fmt: skip

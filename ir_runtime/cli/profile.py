@@ -83,7 +83,7 @@ def profile(
     if against is not None:
         from ..bench.sides import OPENVINO, import_runtime
 
-        import_runtime(OPENVINO)  # before anything takes long
+        import_runtime(OPENVINO)  # fail early if it is missing
     if chrome is not None:
         from .._util.files import resolve_target
 

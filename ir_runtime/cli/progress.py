@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Bar", "bar", "progress", "status"]
 
-# Seconds before a bar appears at all, and between two looks.
+# Seconds before a bar appears, and between two updates.
 DELAY = 0.5
 PAUSE = 0.1
-# The columns of the bar and its percentage, and the least that are worth showing a name in.
+# The width of the bar with its percentage, and the minimum width for showing an item.
 _BAR = 26
 _NAME = 12
 

@@ -183,7 +183,7 @@ def shape_record(shape: PartialShape) -> list[int | str] | None:
     return [dim.min if dim.is_static else str(dim) for dim in shape]
 
 
-# Columns between two columns of a table, and before the first.
+# The number of spaces before each column of a table.
 _GAP = 2
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["shapes"]
 
-# Characters of the name of a layer that are always shown.
+# The number of characters of a layer's name that are always shown.
 _SHORTENED = 30
 
 _EPILOG = """\b

@@ -32,7 +32,7 @@ FITTING = "ir-runtime shapes lists the lengths that fit"
 
 _HELP = "Reshape: data=[1..8,3,?,?], or 1,3,224,224."
 
-# One of several inputs with their shapes, as in "ids[1,16], mask[?,16]".
+# One item of a list of named shapes such as "ids[1,16], mask[?,16]".
 _NAMED = re.compile(r"\s*([^\[\]=]*?)\s*=?\s*\[([^\[\]]*)\]\s*")
 
 

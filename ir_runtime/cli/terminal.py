@@ -87,7 +87,7 @@ def _wrap_line(line: str, width: int) -> str:
     return re.sub("\0", lambda _: next(escapes), "\n".join(lines))
 
 
-# Links that can be clicked in some terminals; pagers show their escapes.
+# Escape sequences of hyperlinks, which pagers would show as text.
 _HYPERLINK = re.compile(r"\x1b\]8;[^\x1b\x07]*(?:\x1b\\|\x07)")
 
 

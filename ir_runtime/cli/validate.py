@@ -101,7 +101,7 @@ def validate(
     if for_release is not None:
         from ..releases.release import Release
 
-        Release.of(for_release)  # a wrong name is no finding about a file
+        Release.of(for_release)  # an unknown release is a usage error, not a finding
     check = partial(
         _check,
         weights=weights,

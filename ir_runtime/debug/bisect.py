@@ -185,7 +185,7 @@ class _Search:
                 else:
                     self._keep(low, middle, truth)
                     low = middle
-            if low != start:  # the rest was run only with those before it
+            if low != start:  # the remaining layers were only run together with earlier ones
                 report, _ = self._compare(low, high)
                 low, worst_report = (
                     (low, report) if report.verdict == "unexplained" else (start, worst_report)

@@ -311,7 +311,7 @@ class _Budgeting:
         metric: Metric | None = None,
         stored: StoredModel | None = None,
     ) -> None:
-        # With the kernels of numpy: the definition of a convolution is seven times as slow.
+        # Uses the kernels of numpy: the reference implementation of convolution is seven times slower.
         reference = Reference(model if stored is None else stored.model, backend="numpy")
         self._reference, self._to, self._group_size, self._metric = reference, to, group_size, metric
         self._scheme: Scheme = (

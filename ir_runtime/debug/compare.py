@@ -5,8 +5,8 @@ From the call to the verdict:
 1. The side runs, and its tensors are observed (`Side.observe`).
 2. Every layer is judged alone, by its results for the side's own inputs (`LayerErrors`).
 3. The outputs are judged by the errors that rounding makes in the whole model (`OutputErrors`).
-4. What the reported precision does not explain is judged again under other numerics, the most exact first, and with
-   other decisions inside bodies: neither can be observed.
+4. Results that the reported precision does not explain are judged again under other numerics, most exact first, and
+   with other decisions inside bodies, as neither can be observed.
 5. If rounding explains no error, typical mistakes are tried (`likeness_of`).
 """
 

@@ -81,7 +81,7 @@ def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
     """
     if layer.op is None or layer.type in _EXACT or layer.bodies():
         return False
-    if layer.type == _RANGE:  # its length jumps
+    if layer.type == _RANGE:  # its length is discontinuous
         return any(is_float(types, port) and not _is_constant(graph, port) for port in graph.reads(layer))
     if not any(is_float(types, port) for port in graph.reads(layer)):
         return _is_random(layer)
@@ -223,7 +223,7 @@ def _align(layer: Layer, array: Array, rank: int) -> Array:
 
     Extra leading axes of length 1, which limits of a FakeQuantize may have, are removed.
     """
-    if vars(layer.op).get("auto_broadcast") == "pdpd":  # it lines up with the first axes
+    if vars(layer.op).get("auto_broadcast") == "pdpd":  # aligned to the first axes
         return array.reshape((*array.shape, *[1] * rank)[:rank])
     return array.reshape(array.shape[max(array.ndim - rank, 0) :])
 

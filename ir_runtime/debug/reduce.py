@@ -177,7 +177,9 @@ class _Reduction:
         ports = ports_by_name(graph, layers)
         computed = {layer.id for layer in layers}
         first = report.first or report.first_decision
-        if first is None and report.boundaries == len(report.unobserved):  # nothing inside was seen
+        if first is None and report.boundaries == len(
+            report.unobserved
+        ):  # no intermediate tensor was observed
             with stage(self._done, self._done):
                 found_layers = search(
                     model, feeds, self.side, self.entry and self.entry.part("bisect")

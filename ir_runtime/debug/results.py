@@ -513,7 +513,7 @@ def combine(strict: Comparison, loose: Comparison, overflows: bool = False) -> C
             for a, b in zip(ours, theirs, strict=True)
         )
 
-    # Of a layer with several results, one that shows how it computes speaks for all: a single number may be near by chance.
+    # One result that reveals the numerics of a layer counts for all its results: a single element may be close by chance.
     wrong = zip(strict.units, loose.units, strict=True)
     shown_by = {b.layers[-1] for a, b in wrong if not a.explained and b.explained and b.is_as_large}
     outputs = choose(

@@ -170,7 +170,9 @@ class _Backend:
         runs = chain[0].followed(requested) if chain else Precision()
         graph, types = reference.graph, reference.types
         widens = bool(chain) and has_f16(graph, types)
-        if widens:  # as a compilation would, but for inputs and outputs: what is seen is not rounded
+        if (
+            widens
+        ):  # as compilation does, except for inputs and outputs, so that observed tensors are not rounded
             graph, types = widen(graph, types, ElementType.f32)
             feeds = list(map(in_f32, feeds))
         plan = compile_plan(graph, types, outputs, chain, folds, model.limits, precision=runs)

@@ -354,7 +354,7 @@ def _has_nan(array: Array) -> bool:
 
 def _origin(layer: Layer, operation: str, inputs: Sequence[Array], bad: Array) -> Origin:
     first, count, start = None, 0, 0
-    is_nan = not all(_is_finite(array) for array in inputs)  # Inf may be handed on
+    is_nan = not all(_is_finite(array) for array in inputs)  # Inf may be propagated from inputs
     for (block,) in blocks(bad):
         places = np.flatnonzero(np.isnan(block) if is_nan else ~np.isfinite(block))
         if first is None and places.size:
@@ -380,7 +380,9 @@ def _evaluate_in_f64(
     """Return the magnitude of an element when computed in f64; ``None`` if not finite."""
     if layer.op is None or layer.op.needs("visit") or layer.op.needs("variables"):
         return None
-    copies = 8 * sum(array.size for array in (*inputs, bad)) + bad.nbytes  # what was rounded is there, too
+    copies = (
+        8 * sum(array.size for array in (*inputs, bad)) + bad.nbytes
+    )  # the rounded outputs are still in memory, too
     check_room(copies, [bad], layer.where)
     wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in inputs]
     exact = evaluate_layer(layer, wide)[0]

@@ -94,7 +94,7 @@ def error_of(found: Array, truth: Array, limit: float = np.inf, lost: Array | No
         scale = max(scale, float(np.abs(exact).max(initial=0)))
     if wrong.count:
         return Error(np.inf, np.inf, 0.0, str(wrong))
-    squares = sizes = 0.0  # of numbers up to 1, which neither overflow nor vanish
+    squares = sizes = 0.0  # normalized to at most 1, so that squares neither overflow nor underflow
     for ours, wanted, judged, _ in _parts(found, truth, limit, lost):
         off, exact = _select_judged(ours, wanted, judged)
         squares += float(np.square(off / (largest or 1)).sum())
@@ -210,7 +210,7 @@ def allow_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
         terms: the largest sum.
     """
     least = unit * (terms.number / 6) ** 0.5 / 3 * scatter.size
-    # The largest of some thousand normal errors is four times their rms.
+    # The largest of a few thousand normally distributed errors is about four times their RMS.
     return Error(max(scatter.rms, least), max(scatter.largest, 4 * terms.uneven * least), scatter.size)
 
 
@@ -231,7 +231,7 @@ def allow_steps(scatter: Error, step: float) -> Error:
         scatter: the explained error so far.
         step: the step, in the unit of the elements.
     """
-    # So that half of a step is an excess of 3.5 at most, which is explained, and one step more is doubtful.
+    # With this value, half a step has an excess of at most 3.5, which is explained, and one more step is doubtful.
     rms, largest = step / 12**0.5 / 3.5, step / 7
     return Error(scatter.rms + rms, scatter.largest + largest, scatter.size)
 

@@ -14,7 +14,7 @@ _EXAMPLE, _FIX = "\n## Example\n", "\n## Fix\n"
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A page: what a code means, an example that shows it, and how to fix it; all as Markdown."""
+    """The explanation of a code: its meaning, an example and the fix, as Markdown."""
 
     code: Code
     meaning: str
@@ -23,7 +23,7 @@ class Explanation:
 
     @property
     def markdown(self) -> str:
-        """The whole page."""
+        """The whole page as Markdown."""
         return f"# {self.code}: {self.code.summary}\n\n{self.meaning}\n{_EXAMPLE}\n{self.example}\n{_FIX}\n{self.fix}\n"
 
     def text(self) -> str:

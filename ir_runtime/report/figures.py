@@ -131,7 +131,7 @@ class _Blocks:
         return Block(label, total, self.text(total), ("scope", number), inside)
 
     def _scope_total(self, scope: Scope, inside: float) -> float:
-        """Return the total of a scope, given that of its contents; the scope of bodies adds the value of their layer."""
+        """Return the total of a scope: that of its contents, plus the value of the layer that owns the bodies in it, if any."""
         own = self.values[self.records.index[scope.owner]] if scope.owner >= 0 else 0
         return max(own, inside) if self.inclusive else own + inside
 

@@ -154,7 +154,9 @@ class _Lengths(NamedTuple):
 def lengths_of(source: Source, shapes: Shapes, measures: Measures) -> _Lengths:
     """Return the input lengths of the run, or else lengths that satisfy the constraints, or else the smallest ones."""
     names = {(each.input, each.axis): each.name for each in shapes.inputs}
-    ran = dict(reversed(measures.tensors))  # the inputs come first, and may have the name of an output
+    ran = dict(
+        reversed(measures.tensors)
+    )  # inputs come first, and take precedence over outputs of the same name
     accepted = source.constraints.accepted[:1] if source.constraints else ()
     fitting = accepted[0].lengths if accepted else {}
     numbers: dict[str, int] = {}

@@ -35,7 +35,7 @@ _VENDOR = ("dagrejs-dagre", *(f"d3-{name}" for name in ("dispatch", "color", "ea
 _OWN = ("model", "overlay", "graph", "values", "details", "layers", "main")
 
 
-# The overlays that colour the graph initially, the first one that was measured.
+# The candidates for the initial overlay of the graph: the first measured one is used.
 _FIRST = ("nan", "error", "time")
 
 
