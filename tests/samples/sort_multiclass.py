@@ -61,6 +61,9 @@ MATRIX = [
     *orders("MatrixNms-8"),
     *(choose("MatrixNms-8", decay_function="gaussian", gaussian_sigma=sigma) for sigma in (0.5, 2.0)),
     choose("MatrixNms-8", post_threshold=0.1),
+    # The score of the best box of a class, which no other lowers.
+    choose("MatrixNms-8", post_threshold=float(ranked(2, 3, 10)[0, 0].max()), _always=True),
+    choose("MatrixNms-8", score_threshold=0.25, _always=True),
     choose("MatrixNms-8", post_threshold=0.2, decay_function="gaussian", score_threshold=0.1, keep_top_k=5),
 ]
 
@@ -68,17 +71,21 @@ MATRIX = [
 UNSET = "the plugin leaves the counts as they were where nothing is left"
 
 
-def nothing(name: str) -> Sample:
+def nothing(name: str, **attributes: int) -> Sample:
     """No boxes of any class."""
     empty = np.zeros((0, 6), "f4"), np.zeros((0, 1), "i8"), np.zeros(2, "i8")
-    return replace(choose(name, nms_top_k=0), oracle="none", differs=UNSET, expect=empty)
+    sample = choose(name, **attributes)
+    return replace(sample, oracle="none", differs=UNSET, expect=empty, always=True)
 
 
 def several(name: str) -> list[Sample]:
     return [
         *orders(name),
         choose(name, dtype="bf16", images=1),
-        nothing(name),
+        nothing(name, nms_top_k=0),
+        nothing(name, keep_top_k=0),
+        # One score is 0.25; no box suppresses another.
+        choose(name, score_threshold=0.25, iou_threshold=1.0, _always=True),
         choose(name, score_threshold=5.0),
         *(choose(name, iou_threshold=overlap, seed=2) for overlap in (0.1, 0.3, 0.7)),
         choose(name, iou_threshold=0.8, nms_eta=0.7, seed=4),
@@ -126,6 +133,18 @@ def rotated(
 ROTATED = [
     *(rotated(iou=overlap, seed=i * 3, count=20) for i, overlap in enumerate((0.1, 0.2, 0.3, 0.5, 0.8))),
     *(rotated(clockwise=clockwise, iou=0.25, seed=20) for clockwise in (True, False)),
+    # Boxes of 2 by 2 and of 2 by 1 inside of it: half of the union is common.
+    case(
+        "NMSRotated-13",
+        np.float32([[[1, 1, 2, 2, 0], [1, 0.5, 2, 1, 0]]]),
+        np.float32([[[0.5, 0.25]]]),
+        scalar(2),
+        scalar(0.5, "f32"),
+        scalar(0.25, "f32"),
+        _constant=(2, 3, 4),
+        _always=True,
+        **PLUGIN,
+    ),
     rotated(limit=2),
     rotated(above=0.15, sort_result_descending=False),
     rotated(count=1),
@@ -141,6 +160,7 @@ ROTATED = [
 
 SAMPLES = [
     *MATRIX,
+    *(nothing("MatrixNms-8", **{limit: 0}) for limit in ("nms_top_k", "keep_top_k")),
     *(s for name in ("MulticlassNms-8", "MulticlassNms-9") for s in several(name)),
     *OWN,
     *ROTATED,
