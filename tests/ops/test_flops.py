@@ -63,7 +63,13 @@ def test_counts_are_numbers_and_formulas_agree_with_them(op: str) -> None:
             assert (other if isinstance(other, int) else other.at(lengths)) == number
 
 
-MOVING = "Concat Transpose Reshape Gather Split Slice StridedSlice Pad Tile Broadcast Convert Squeeze ShapeOf"
+MOVING = """
+    Concat Split VariadicSplit Slice StridedSlice SliceScatter Pad Tile Broadcast Select Identity Eye OneHot Unique
+    Reshape Squeeze Unsqueeze Transpose ShapeOf Reverse ReverseSequence Roll ShuffleChannels
+    DepthToSpace SpaceToDepth BatchToSpace SpaceToBatch ExtractImagePatches ReorgYolo
+    Gather GatherElements GatherND GatherTree ScatterUpdate SparseFillEmptyRows
+    Convert ConvertLike ConvertPromoteTypes StringTensorPack StringTensorUnpack
+"""
 
 
 @pytest.mark.parametrize("name", MOVING.split())

@@ -133,14 +133,14 @@ def rotated(
 ROTATED = [
     *(rotated(iou=overlap, seed=i * 3, count=20) for i, overlap in enumerate((0.1, 0.2, 0.3, 0.5, 0.8))),
     *(rotated(clockwise=clockwise, iou=0.25, seed=20) for clockwise in (True, False)),
-    # Boxes of 2 by 2 and of 2 by 1 inside of it: half of the union is common.
+    # A box of 2 by 2, one of 2 by 1 inside of it, which is half of their union, and one far away.
     case(
         "NMSRotated-13",
-        np.float32([[[1, 1, 2, 2, 0], [1, 0.5, 2, 1, 0]]]),
-        np.float32([[[0.5, 0.25]]]),
-        scalar(2),
+        np.float32([[[1, 1, 2, 2, 0], [1, 0.5, 2, 1, 0], [9, 9, 2, 2, 0]]]),
+        np.float32([[[0.5, 0.25, 0.125]]]),
+        scalar(3),
         scalar(0.5, "f32"),
-        scalar(0.25, "f32"),
+        scalar(0.125, "f32"),
         _constant=(2, 3, 4),
         _always=True,
         **PLUGIN,
