@@ -51,8 +51,8 @@ def _column_reduction(term: Callable[[Emit, ir.Value, ir.Value, ir.Value], ir.Va
 
 
 def _square(emit: Emit, sum: ir.Value, x: ir.Value, mean: ir.Value) -> ir.Value:
-    more = emit.subtract(x, mean)
-    return emit.fma(more, more, sum)
+    deviation = emit.subtract(x, mean)
+    return emit.fma(deviation, deviation, sum)
 
 
 _column_sums, _column_squares = (
@@ -199,8 +199,8 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
     @lru_cache(maxsize=16)
     def job_for(images: int, channels: int, size: int) -> Array:
         width = channels // groups if groups else 1
-        several = math.lcm(width, LANES)
-        most = min(several * -(-MIN_CHANNELS // several), channels)
+        multiple = math.lcm(width, LANES)
+        most = min(multiple * -(-MIN_CHANNELS // multiple), channels)
         blocks = -(-channels // most)
         scale, shift = (np.ascontiguousarray(np.broadcast_to(row, channels)) for row in rows)
         return GroupNormJob.fill(

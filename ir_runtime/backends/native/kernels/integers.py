@@ -43,8 +43,8 @@ def divide_rows(
                 for place, address in enumerate((a, b))
             )
             is_zero = builder.icmp_signed("==", y, ir.Constant(y.type, None))
-            there = is_zero if mask is None else builder.and_(is_zero, mask)
-            any_zero = builder.icmp_unsigned("!=", builder.bitcast(there, _WORD), ir.Constant(_WORD, 0))
+            zero_lanes = is_zero if mask is None else builder.and_(is_zero, mask)
+            any_zero = builder.icmp_unsigned("!=", builder.bitcast(zero_lanes, _WORD), ir.Constant(_WORD, 0))
             emit.store(builder.add(emit.load(zeros, I64), builder.zext(any_zero, I64)), zeros)
             y = builder.select(is_zero, constant_lanes(I64S, 1), y)
             result = _divide_lanes(emit, code, x, y, is_wide=kind == I64S)
@@ -54,8 +54,8 @@ def divide_rows(
         (code * 4 + single) * 16 + width: partial(go, code, kind, single)
         for code in range(4) for width, kind in ((4, INTS), (8, I64S)) for single in range(4)
     }  # fmt: skip
-    number = builder.add(builder.mul(code, emit.i64(4)), builder.and_(singles, emit.i64(3)))
-    emit.switch(builder.add(builder.mul(number, emit.i64(16)), size), branches)
+    variant = builder.add(builder.mul(code, emit.i64(4)), builder.and_(singles, emit.i64(3)))
+    emit.switch(builder.add(builder.mul(variant, emit.i64(16)), size), branches)
     return emit.load(zeros, I64)
 
 

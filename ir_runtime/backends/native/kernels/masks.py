@@ -126,12 +126,12 @@ def _select_elements(
             holds = emit.builder.icmp_unsigned("!=", condition, ir.Constant(I8S, None))
             store_typed(emit, emit.builder.select(holds, then, otherwise), out, index, mask)
 
-    number = emit.builder.add(emit.builder.mul(size, emit.i64(8)), singles)
+    variant = emit.builder.add(emit.builder.mul(size, emit.i64(8)), singles)
     branches = {
         8 * width + bits: partial(go, width, tuple(bool(bits >> place & 1) for place in range(3)))
         for width in SIZES for bits in range(8)
     }  # fmt: skip
-    emit.switch(number, branches)
+    emit.switch(variant, branches)
 
 
 @device

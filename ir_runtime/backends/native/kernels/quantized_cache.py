@@ -205,16 +205,16 @@ def add_weighted_packed(
     for done, vectors, mask in emit.masked_strips(count, 8, 4):
         target = emit.at(out, builder.mul(done, emit.i64(4)))
         places = [emit.at(target, 4 * LANES * j) for j in range(vectors)]
-        now = [y, weights, ir.Constant(F32, 0.0), *(_load_row(emit, place, mask) for place in places)]
-        with emit.loop(rows, now) as (_, (at, weight, lows, *sums), following):
+        start = [y, weights, ir.Constant(F32, 0.0), *(_load_row(emit, place, mask) for place in places)]
+        with emit.loop(rows, start) as (_, (at, weight, lows, *sums), following):
             scale, low = _load_prefix(emit, at)
-            number = emit.load(weight, F32)
-            factor = emit.splat(builder.fmul(number, scale))
+            loaded = emit.load(weight, F32)
+            factor = emit.splat(builder.fmul(loaded, scale))
             codes = emit.at(emit.at(at, PREFIX), done)
             following += [
                 emit.at(at, stride),
                 emit.at(weight, 4),
-                builder.fadd(lows, builder.fmul(number, low)),
+                builder.fadd(lows, builder.fmul(loaded, low)),
             ]
             following += [
                 emit.fma(factor, _codes(emit, emit.at(codes, LANES * j), mask), sum)

@@ -362,8 +362,12 @@ class _Tile:
         emit = self.emit
         units = load_word(emit, self.job, DynamicJob.units)
         chains = _CHAINS if len(self.lines) == 1 else 1
-        more = [ir.Constant(INTS, None)] * (len(sums) * (chains - 1))
-        with emit.loop(units, [weights, along, *sums, *more]) as (_, (weights, along, *partial), following):
+        extra_sums = [ir.Constant(INTS, None)] * (len(sums) * (chains - 1))
+        with emit.loop(units, [weights, along, *sums, *extra_sums]) as (
+            _,
+            (weights, along, *partial),
+            following,
+        ):
             following += [
                 emit.at(weights, UNIT * self.bits // 8 * PANEL_COLUMNS),
                 emit.at(along, UNIT * LEVEL_SIZE),
@@ -406,9 +410,9 @@ def _panel_instruction(bits: int, several: bool) -> Instruction:
     ) -> None:  # fmt: skip
         builder = emit.builder
         groups = builder.mul(*(load_word(emit, job, i) for i in (DynamicJob.groups, DynamicJob.parts)))
-        numbers = builder.mul(groups, load_word(emit, job, DynamicJob.units))
+        all_units = builder.mul(groups, load_word(emit, job, DynamicJob.units))
         strides = [
-            builder.mul(numbers, emit.i64(UNIT * LEVEL_SIZE)),
+            builder.mul(all_units, emit.i64(UNIT * LEVEL_SIZE)),
             builder.mul(groups, emit.i64(4)),
             stride,
         ]
@@ -473,7 +477,7 @@ GROUPS_PER_UNIT = 32
 
 @Task
 def dynamic_matmul(
-    call: int, job: DynamicJob, out: int, x: int, first_extra: int, second_extra: int, numbers: int
+    call: int, job: DynamicJob, out: int, x: int, first_extra: int, second_extra: int, quantized: int
 ) -> None:
     """Quantize all rows, then multiply them; work units are first blocks of activation groups, then panels."""
     counter = shared_counters(call)
@@ -483,7 +487,7 @@ def dynamic_matmul(
     factor = job.sum_factor
     groups = rows * job.groups * parts
     stored = units * UNIT * LEVEL_SIZE
-    side, apart = numbers + groups * stored, 4 * groups
+    side, apart = quantized + groups * stored, 4 * groups
     blocks = (groups + GROUPS_PER_UNIT - 1) // GROUPS_PER_UNIT
     for block in each_counted(counter, blocks):
         first = block * GROUPS_PER_UNIT
@@ -493,7 +497,7 @@ def dynamic_matmul(
             start = part * size
             at = side + 4 * group
             quantize_group(
-                x + 4 * (whole * length + start), min(size, length - start), units, numbers + group * stored, at,
+                x + 4 * (whole * length + start), min(size, length - start), units, quantized + group * stored, at,
                 at + apart, factor,
             )  # fmt: skip
             part += 1
@@ -505,9 +509,9 @@ def dynamic_matmul(
     for panel in each_unit(call, panels):
         at, count = 4 * PANEL_COLUMNS * panel, min(PANEL_COLUMNS, columns - PANEL_COLUMNS * panel)
         if count == PANEL_COLUMNS:
-            dynamic_panel(job, rows, numbers, side, apart, panel, out + at, 4 * columns)
+            dynamic_panel(job, rows, quantized, side, apart, panel, out + at, 4 * columns)
         else:
-            dynamic_panel(job, rows, numbers, side, apart, panel, block, 4 * PANEL_COLUMNS)
+            dynamic_panel(job, rows, quantized, side, apart, panel, block, 4 * PANEL_COLUMNS)
             copy_columns(block, rows, count, out + at, 4 * columns)
         if job.epilogue != 0:
             apply_epilogue(job.epilogue, first_extra, second_extra, out, at, at, rows, count, 4 * columns)

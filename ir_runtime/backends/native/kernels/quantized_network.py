@@ -207,8 +207,8 @@ def _quantize_planes(
             level, nan = _level(emit, load(place), p)
             _note_nan(emit, seen, nan)
             bits = builder.shl(builder.fptosi(level, INTS), shift)
-            more = builder.add(shift, splat_bits(8 * LEVEL_SIZE))
-            following += [emit.at(place, plane), more, builder.or_(word, bits)]
+            next_shift = builder.add(shift, splat_bits(8 * LEVEL_SIZE))
+            following += [emit.at(place, plane), next_shift, builder.or_(word, bits)]
         store(builder.bitcast(following[2], VECTOR), emit.at(out, offset))
     return _any_nan(emit, seen)
 
@@ -682,8 +682,8 @@ def levels_winograd(call: int, job: LevelsWinogradJob, out: int, x: int, other: 
         first, count, share, empty = take_units(counter, starts, chunk, shares, share, empty)
         if count == 0:
             break
-        line, more = share_of_lines(job.lines, first, count, job.tiles)
-        fill_borders(job.borders, out, line, more)
+        line, line_count = share_of_lines(job.lines, first, count, job.tiles)
+        fill_borders(job.borders, out, line, line_count)
         _transform(job, x, first, count, levels)
         weights = job.weights
         for panel in range(panels):
@@ -751,10 +751,10 @@ def requantization(node: IntegerProduct, stored: int) -> tuple[Array, Array, Arr
     columns = np.zeros((2, stored), np.float32)
     columns[:, : len(scale)] = scale, bias
     low, high = (first.level_of(bound) for bound in node.bounds)
-    more = dict.fromkeys(("factor", "other_factor", "shift", "sum_low", "sum_high"), 0.0)
+    sum_fields = dict.fromkeys(("factor", "other_factor", "shift", "sum_low", "sum_high"), 0.0)
     if node.other is not None and node.last is not None:
-        more = _sum_fields(first, node.other.quantizer, node.last, node.sum_bounds)
-    return columns[0], columns[1], LevelBounds.fill(low=low, high=high, unused=0, **more)
+        sum_fields = _sum_fields(first, node.other.quantizer, node.last, node.sum_bounds)
+    return columns[0], columns[1], LevelBounds.fill(low=low, high=high, unused=0, **sum_fields)
 
 
 def _sum_fields(

@@ -58,12 +58,12 @@ def _draw(emit: Emit, job: ir.Value, group: ir.Value, out: ir.Value) -> None:
         emit.splat(emit.load(emit.at(job, 4 * int(index)), F32))
         for index in (UniformJob.spread, UniformJob.low)
     )
-    numbers = []
+    vectors = []
     for integers in encrypted:
         low_bits = builder.and_(integers, ir.Constant(INTS, [2**FRACTION_BITS - 1] * LANES))
         fraction = builder.fmul(builder.sitofp(low_bits, VECTOR), emit.constant(2.0**-FRACTION_BITS))
-        numbers.append(builder.fadd(emit.fence(builder.fmul(fraction, spread)), low))
-    for place, vector in enumerate(_interleave(emit, numbers)):
+        vectors.append(builder.fadd(emit.fence(builder.fmul(fraction, spread)), low))
+    for place, vector in enumerate(_interleave(emit, vectors)):
         emit.store(vector, emit.at(out, 4 * LANES * place))
 
 

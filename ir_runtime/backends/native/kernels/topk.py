@@ -86,8 +86,8 @@ def hold_best(
     def hold_in_registers(width: int, largest: bool, load: Load) -> list[Register]:
         """Keep the ``width`` best elements in registers, inserting every vector, and store the best ``kept``."""
         nothing = [emit.constant(float("nan"))] * width + [splat_bits(0)] * width
-        with emit.loop(length, [x, splat_bits(0), _NO_LANES, *nothing]) as (_, now, following):
-            at, index, is_nan, *best = now
+        with emit.loop(length, [x, splat_bits(0), _NO_LANES, *nothing]) as (_, state, following):
+            at, index, is_nan, *best = state
             value = load(at)
             is_nan = builder.or_(is_nan, builder.fcmp_unordered("uno", value, value))
             following += [emit.at(at, stride), builder.add(index, splat_bits(1)), is_nan]
@@ -155,14 +155,18 @@ def _insert_lanes(
     The kept elements are sorted, so each is compared with the new element independently.
     """
     builder, indices = emit.builder, emit.builder.mul(kept, emit.i64(WIDTH))
-    with emit.loop(kept, [held, value, index, _NO_LANES]) as (_, (place, before, number, moved), following):
+    with emit.loop(kept, [held, value, index, _NO_LANES]) as (
+        _,
+        (place, before, before_index, moved),
+        following,
+    ):
         at = emit.at(place, indices)
-        old, old_number = emit.load(place), emit.load(at, INTS)
+        old, old_index = emit.load(place), emit.load(at, INTS)
         is_better = _better(emit, largest, value, old)
-        new, new_number = builder.select(moved, before, value), builder.select(moved, number, index)
+        new, new_index = builder.select(moved, before, value), builder.select(moved, before_index, index)
         emit.store(builder.select(is_better, new, old), place)
-        emit.store(builder.select(is_better, new_number, old_number), at)
-        following += [emit.at(place, WIDTH), old, old_number, is_better]
+        emit.store(builder.select(is_better, new_index, old_index), at)
+        following += [emit.at(place, WIDTH), old, old_index, is_better]
 
 
 @instruction(*[types.int64] * 2)
@@ -270,9 +274,9 @@ def _sort(words: int, other: int, count: int, counters: int) -> int:
             continue  # all words have the same digit
         start = 0
         for digit in range(256):
-            more = load_i64(counts, digit)
+            digit_count = load_i64(counts, digit)
             store_i64(counts, digit, start)
-            start += more
+            start += digit_count
         for place in range(count):
             word = load_i64(words, place)
             digit = (word >> shift) & 255

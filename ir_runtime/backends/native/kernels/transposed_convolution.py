@@ -107,8 +107,8 @@ class _Phases(NamedTuple):
     @classmethod
     def ranges(cls, kernel: int, stride: int) -> list[_Phases]:
         """Divide the phases of an axis into ranges that read equally many kernel elements."""
-        taps, more = divmod(kernel, stride)
-        ranges = [cls(0, more, taps + 1), cls(more, stride - more, taps)]
+        taps, longer = divmod(kernel, stride)
+        ranges = [cls(0, longer, taps + 1), cls(longer, stride - longer, taps)]
         return [phases for phases in ranges if phases.size]
 
     def elements(self, stride: int) -> Array:
@@ -392,14 +392,14 @@ def _spread_run(job: SpreadJob, run: SpreadRun, x: int, w: int, rows: int, out: 
 @Task
 def _spread(call: int, job: SpreadJob, y: int, x: int, first: int, second: int) -> None:
     """Compute result rows; a work unit is several rows."""
-    rows, several = job.rows, job.rows_per_unit
+    rows, unit_rows = job.rows, job.rows_per_unit
     tall, wide, channels = job.out_height, job.out_width, job.channels
     line = F32_SIZE * channels * job.width
     image = line * job.height
     runs, count = job.column_runs, job.run_count
-    units = (rows + several - 1) // several
+    units = (rows + unit_rows - 1) // unit_rows
     for unit in each_unit(call, units):
-        for row in range(unit * several, min(unit * several + several, rows)):
+        for row in range(unit * unit_rows, min(unit * unit_rows + unit_rows, rows)):
             entry = row // tall
             of_row = SpreadRun.at(job.row_runs, (row - entry * tall))
             data = x + entry * image + of_row.data * line
@@ -467,9 +467,9 @@ def _kernel(
         (kernel_down, data_down), (kernel_across, data_across) = down.steps, across.steps
         work, lines = _work(rows) * _work(columns) * wide * shape[0], shape[0] * down.out_length
         # At least two units for each thread if there is enough work.
-        several = min(-(-lines * WORK_PER_UNIT // max(work, 1)), -(-lines // (2 * sharing)))
+        unit_rows = min(-(-lines * WORK_PER_UNIT // max(work, 1)), -(-lines // (2 * sharing)))
         job = SpreadJob.fill(
-            rows=lines, rows_per_unit=max(several, 1), out_height=out[1], out_width=out[2], channels=wide,
+            rows=lines, rows_per_unit=max(unit_rows, 1), out_height=out[1], out_width=out[2], channels=wide,
             height=down.length, width=across.length, kernel_row_bytes=4 * wide * across.kernel,
             kernel_row_step=4 * wide * across.kernel * kernel_down,
             kernel_column_step=4 * wide * kernel_across, data_row_step=4 * wide * across.length * data_down,

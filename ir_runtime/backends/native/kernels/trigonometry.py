@@ -92,8 +92,8 @@ def _task(name: str, is_cosine: int) -> Task:
     def rotate_row(job: BroadcastJob, out: int, x: int, _b: int, _c: int, count: int) -> None:
         _store_sines(x, count, out, is_cosine)
         for place in range(count):
-            number = load_f32(x, place)
-            if number > MOST or number < -MOST:
+            element = load_f32(x, place)
+            if element > MOST or element < -MOST:
                 fetch_add(job + 8 * BroadcastJob.refused)
 
     return broadcast_task(name, device(rotate_row))
