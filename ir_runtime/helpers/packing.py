@@ -27,7 +27,7 @@ def pack_data(array: Any, type: ElementType) -> Array:
 
     Args:
         array: integers in the range of ``type``.
-        type: an element type of less than a byte.
+        type: a sub-byte element type.
 
     Raises:
         InputError: if the type takes a byte or more, or the numbers are not integers of 8 bits.
@@ -53,7 +53,7 @@ def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
     Args:
         array: packed bytes or unpacked elements; for ``u1``, ``u3``, ``u6`` and ``nf4``, an ambiguous array
             counts as packed.
-        type: an element type of less than a byte.
+        type: a sub-byte element type.
         shape: the shape of the result.
 
     Raises:

@@ -89,8 +89,8 @@ class CompiledModel(ExplainsAbsent):
 
     Args:
         model: the model. Later changes to it have no effect.
-        backend: ``reference``, ``numpy`` or ``native``. The default is ``IR_RUNTIME_BACKEND``, or else native
-            if it has kernels for the CPU, or else numpy.
+        backend: ``reference``, ``numpy`` or ``native``. The default is ``IR_RUNTIME_BACKEND`` if set, otherwise
+            native if it has kernels for the CPU, otherwise numpy.
         outputs: additional tensors to return: tensor names, layer names, globs, or (layer name, output
             index).
         config: OpenVINO's properties.

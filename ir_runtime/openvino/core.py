@@ -106,8 +106,8 @@ def compile_model(
             AUTO.
         config: OpenVINO's properties. Hints without a meaning here are accepted and ignored.
         weights: as for `read_model`.
-        backend: ``numpy``, ``native`` or ``reference``. The default is ``IR_RUNTIME_BACKEND``, or else native
-            if it has kernels for the CPU, or else numpy.
+        backend: ``numpy``, ``native`` or ``reference``. The default is ``IR_RUNTIME_BACKEND`` if set, otherwise
+            native if it has kernels for the CPU, otherwise numpy.
         outputs: additional tensors to return: tensor names, layer names, globs, or (layer name, output
             index).
         limits: resource limits of reading, compiling and running. The default is those with which the model

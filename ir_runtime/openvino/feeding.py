@@ -45,7 +45,7 @@ class Binder:
             tensors: the tensors of the request, one or ``None`` per input.
 
         Raises:
-            InputError: if an input is missing, unknown, given twice, or has another type or shape.
+            InputError: if an input is missing, unknown, given twice, or of the wrong type or shape.
         """
         values: Sequence[object] = ()
         if inputs is None:

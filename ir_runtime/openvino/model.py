@@ -201,7 +201,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return cls._read(replace(_empty_document(name), graph=graph), Diagnostics())
 
     def _retype_outputs(self) -> None:
-        """Convert outputs of old files to the element types of today, where these were declared differently."""
+        """Convert outputs of old IR versions to their current element types, if they were declared differently."""
         unconverted, weights = self._document.unconverted, self._document.weights
         if unconverted is None or (graph := convert_again(unconverted, self._table.values)) is None:
             return

@@ -260,7 +260,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
         self._node._rename(self._index, check_names(names))
 
     def add_names(self, names: Iterable[str]) -> None:
-        """Add names to those of the tensor."""
+        """Add names to the tensor."""
         self._node._add_names(self._index, check_names(names))
 
     def replace(self, replacement: Output) -> None:
@@ -979,7 +979,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def _own_names(self) -> tuple[str, ...]:
-        """The names that a Result has of its own, in addition to those of its operand; empty for other layers."""
+        """The names stored in a Result itself; empty for other layers."""
         is_named = self.layer.type == "Result" and self.layer.inputs
         return self.layer.inputs[0].names if is_named else ()
 

@@ -48,7 +48,7 @@ class TensorPort:
 
     @abstractmethod
     def add_names(self, names: Iterable[str]) -> None:
-        """Add names to those of the tensor."""
+        """Add names to the tensor."""
 
     def belongs_to(self, name: str) -> bool:
         """Return whether ``name`` is the name of the layer that computes the tensor."""
@@ -161,7 +161,7 @@ class DescriptorTensor(TensorPort):
         self._port.set_names(names)
 
     def add_names(self, names: Iterable[str]) -> None:
-        """Add names to those of the tensor."""
+        """Add names to the tensor."""
         self._port.add_names(names)
 
     def __eq__(self, other: object) -> bool:

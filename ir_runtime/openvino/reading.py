@@ -49,7 +49,7 @@ def check(model: Model, strict: bool, allowed: frozenset[Code] = frozenset()) ->
 
     Args:
         model: the model as read.
-        strict: raise contradicted declarations, too, even those of unused ports.
+        strict: also raise for contradicted declarations, even of unused ports.
         allowed: the codes of errors to ignore.
 
     Raises:
@@ -144,7 +144,7 @@ def read_model(
 
 
 def _drop_unneeded(model: Model, source: Source) -> Model:
-    """Return the model without layers that no output needs if that removes all errors, else the model itself."""
+    """Return the model without unreachable layers if that removes all errors, else the model itself."""
     from .validating import downgrade, read_needed
 
     report = Diagnostics(model.report.most)

@@ -544,7 +544,7 @@ def gather_nd(place: Place, op: Any) -> Lowered:
 
 @lowers("Slice-8")
 def slice_(place: Place, op: Any) -> Lowered:
-    """Slice all axes up to the last sliced one, with masks for those between."""
+    """Slice all axes up to the last sliced one, masking the axes that are not sliced."""
     rank = max(place.rank(), 1)
     sliced = place.constant_ints(4, "axes") if len(place.inputs) > 4 else range(place.dims(1)[0])
     axes = [axis % rank for axis in sliced]

@@ -214,7 +214,7 @@ def _walk(
 
 
 def body_types(inferred: Inferred, layer: Layer, body: Body) -> Inferred:
-    """Return the inferred types of a body; if it never runs, those that follow from its Parameters."""
+    """Return the inferred types of a body, which are inferred from its Parameters if the body never runs."""
     types = inferred.bodies.get((layer.id, body.name))
     return infer(body.graph, Diagnostics()) if types is None else types
 

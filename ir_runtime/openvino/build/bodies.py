@@ -141,7 +141,7 @@ class Bodies:
         return Output(node, index)
 
     def parameter_index(self, name: str, parameter: Node) -> int:
-        """Return the position of a Parameter among those of a body.
+        """Return the position of a Parameter among the Parameters of a body.
 
         Raises:
             InputError: if it is not a Parameter of the body.

@@ -152,7 +152,7 @@ class Parameter(HasLayout, Node, type="Parameter"):
 
         Raises:
             InputError: if there is no such element type.
-            ValidationError: if a layer refuses it; the input is then unchanged.
+            ValidationError: if it is invalid for a layer; the input is then unchanged.
         """
         self._edit()
         self.layer = change_attribute(self.layer, "element_type", element_of(element_type))
@@ -163,7 +163,7 @@ class Parameter(HasLayout, Node, type="Parameter"):
 
         Raises:
             InputError: if it is not a shape.
-            ValidationError: if a layer refuses it; the input is then unchanged.
+            ValidationError: if it is invalid for a layer; the input is then unchanged.
         """
         self._edit()
         self.layer = change_attribute(self.layer, "shape", PartialShape(partial_shape))

@@ -151,7 +151,7 @@ class _Steps(ABC):
 
         Raises:
             TypeError: if it is not callable.
-            InputError: when the model is built, if the function returns something else.
+            InputError: when the model is built, if the function returns neither an output nor a node.
         """
         if not callable(operation):
             raise TypeError(f"expected a function that takes an output of a node, got {operation!r}")
