@@ -120,7 +120,7 @@ class Job(np.ndarray):
     """A record that keeps alive the arrays whose addresses it holds."""
 
     kept: tuple[object, ...]
-    """The arrays."""
+    """The arrays to keep alive."""
 
     @classmethod
     def of(cls, record: Array, *arrays: object) -> Array:

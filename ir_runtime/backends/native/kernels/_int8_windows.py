@@ -172,9 +172,9 @@ def pack_row(row: Array) -> Array:
 # Neighbouring result pixels that are computed together.
 WIDE = 4
 FORMS = {(3, 1): 0, (3, 2): 1, (5, 1): 2, (5, 2): 3}
-"""The kernel variants of depthwise convolutions, by kernel width and stride; `_SINGLE` more computes one pixel at a time."""
+"""The kernel variants of depthwise convolutions, by kernel width and stride; add `_SINGLE` to compute one pixel at a time."""
 MAXIMUM = 20
-"""The kernel variant of max pooling, of any kernel and stride; `_SEVERAL` more computes `_VECTORS` vectors at a time."""
+"""The kernel variant of max pooling, of any kernel and stride; add `_SEVERAL` to compute `_VECTORS` vectors at a time."""
 _SINGLE, _SEVERAL, _VECTORS = 10, 1, 4
 
 

@@ -99,9 +99,9 @@ class Storage(IntEnum):
     U8 = 2
     """Unsigned 8-bit integers."""
     F16 = 3
-    """f16."""
+    """Half precision."""
     BF16 = 4
-    """bf16, the upper half of f32."""
+    """bfloat16, the upper half of f32."""
     I8_ROUNDED = 5
     U8_ROUNDED = 6
     F16_ROUNDED = 7

@@ -29,7 +29,7 @@ from ._panels import PackedPanels, Panel, allocate_panels, pack_square
 __all__ = ["is_profitable", "TILE_ELEMENTS", "transform_filters", "winograd", "Winograd"]
 
 TILE_ELEMENTS = 36
-"""Elements of a tile."""
+"""The number of elements of a tile, also after the transform."""
 
 
 def _input_transform(emit: Emit, d: Sequence[Value]) -> list[Value]:

@@ -40,7 +40,7 @@ __all__: list[str] = []
 
 
 class Kind(IntEnum):
-    """Element types; `BOOLEAN` is only a target, since boolean data is read as u8."""
+    """Element types of conversions; `BOOLEAN` is only a target, since boolean data is read as u8."""
 
     F32 = 0
     F16 = 1

@@ -309,7 +309,7 @@ def general_groups(channels: int, beside: int, memory: Memory) -> Emitter:
 
 
 FIXED_WIDTHS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
-"""The kernel variants for a constant kernel width, by width and stride; `_PADDED` more reads padding."""
+"""The kernel variants for a constant kernel width, by width and stride; add `_PADDED` if windows reach into padding."""
 _PADDED = 10
 # The kernel variants for any other kernel: `WINDOWS`, `FEW_WINDOWS` or one window at a time.
 _GENERAL, _GENERAL_FEW, _GENERAL_ONE = 7, 8, 9
@@ -335,7 +335,7 @@ def _store_clamped(
 def _store_rounded(
     emit: Emit, value: Register, address: Register, low: Register, high: Register, size: Register
 ) -> None:
-    """Clamp and store f32, or bf16 if ``size`` is 2."""
+    """Clamp a vector of f32, and store it as f32, or as bf16 if ``size`` is 2."""
     clamped = emit.minimum(emit.maximum(value, emit.splat(low)), emit.splat(high))
     with emit.builder.if_else(emit.builder.icmp_signed("==", size, emit.i64(2))) as (rounded, exact):
         with rounded:
