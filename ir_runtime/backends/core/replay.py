@@ -172,13 +172,13 @@ def run_steps(instructions: Sequence[Instruction], slots: Slots) -> None:
             raise StepError(number) from reason
 
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 class Before(NamedTuple):
     """An array that a replay computes before its recorded calls."""
 
-    made: Any
+    result: Any
     function: Callable[..., Any]
     args: tuple[Array, ...]
 
@@ -202,17 +202,17 @@ HOST_CALLS: ContextVar[HostCalls | None] = ContextVar("host_calls", default=None
 """The host calls of the step that is being recorded; ``None`` in other runs."""
 
 
-def compute_before(made: Made, function: Callable[..., object], *args: Array) -> Made:
+def compute_before(result: Result, function: Callable[..., object], *args: Array) -> Result:
     """Register an array that a replay computes before its recorded calls; return the array.
 
     Args:
-        made: the array, the result of ``function(*args)`` in this run.
+        result: the array, the result of ``function(*args)`` in this run.
         function: an idempotent function; a replay calls it with arrays of the same shapes and dtypes.
         args: inputs of the step.
     """
     if (calls := HOST_CALLS.get()) is not None:
-        calls.before.append(Before(made, function, args))
-    return made
+        calls.before.append(Before(result, function, args))
+    return result
 
 
 def call_after(function: Callable[..., object], array: Array) -> None:

@@ -227,7 +227,7 @@ class BatchedProduct:
 
 
 def batched_product(context: MatchContext, layer: Layer | None) -> BatchedProduct | None:
-    """Return the batched product that a MatMul or Einsum layer computes, or ``None`` if the layer is none."""
+    """Return the batched product that a MatMul or Einsum layer computes, or ``None`` if it computes none."""
     if layer is None or len(layer.inputs) != 2:
         return None
     ranks = [context.value(port).shape.rank for port in context.sources(layer)]

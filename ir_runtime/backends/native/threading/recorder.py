@@ -89,7 +89,7 @@ class Part:
                 if not array.size:  # no call reads it, but its shape matters
                     self._place(slot, array, fixed)
             fresh = [(slot, x) for slot, x in fresh if x.size]
-            before = [(self._call_before(call, pairs, fixed), call.made) for call in record.host.before]
+            before = [(self._call_before(call, pairs, fixed), call.result) for call in record.host.before]
             hosted = {} if record.calls else self._hosted_places(before, written)
             inputs = [(~self.host.holds.get(slot, ~slot), x) for slot, x in fresh]
             inputs += [(~place, x) for place, x in before if record.calls and x.size]

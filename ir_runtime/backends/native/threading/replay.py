@@ -77,7 +77,7 @@ class HostSteps:
 
     def call(self, before: Before, args: Sequence[int]) -> int:
         """Add a call of a function, given the places of its arguments; return the place of its result."""
-        place, result = self.constant(None), before.made
+        place, result = self.constant(None), before.result
         self.calls.append(_Call(before.function, tuple(args), place, result.shape, result.dtype))
         return place
 
