@@ -297,6 +297,26 @@ def test_replays_count_memory() -> None:
         fast(numbers(1 << 12, 64))
 
 
+def test_what_replays_make_counts_for_the_steps_after_them() -> None:
+    """Two results of a replay are alive when the length of a third is read from data."""
+    x = opset1.parameter([-1, 64], np.float32, name="x")
+    count = opset1.parameter([1], np.int64, name="count")
+    y = opset8.softmax(x, 1)
+    for _ in range(3):
+        y = opset8.softmax(y, 1)
+    z = opset8.softmax(y, 1)
+    largest = opset1.reduce_max(z, opset1.constant([0, 1]), False)
+    model = ir.Model([y, z, opset3.broadcast(largest, count, name="wide")], [x, count])
+    data = numbers(1 << 10, 64)
+    limits = ir.Limits(memory=4 * data.nbytes)
+    fast = ir.compile_model(model, backend="native", config={"INFERENCE_NUM_THREADS": 1}, limits=limits)
+    for turn in range(4):
+        assert fast([data, np.array([10])])[2].shape == (10,)
+        with pytest.raises(ir.LimitError, match="layer 'wide'"):
+            fast([data, np.array([data.size * 5 // 2])])
+        assert bool(fast._plan.programs.recorded) == (turn > 0)
+
+
 def test_an_array_for_two_inputs_in_the_first_run() -> None:
     """The address of an array does not tell then which input a kernel read."""
     fast, x, y = compiled(two_inputs()), numbers(2, 4096), numbers(2, 4096)
