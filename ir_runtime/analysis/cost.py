@@ -221,12 +221,12 @@ class Cost(Shown):
 
     @property
     def flops(self) -> Count:
-        """Arithmetic operations of a run; a multiply-accumulate counts as two."""
+        """Number of arithmetic operations in a run; a multiply-accumulate counts as two."""
         return total(layer.flops or 0 for layer in self.outermost)
 
     @property
     def macs(self) -> Count:
-        """Multiply-accumulates of a run."""
+        """Number of multiply-accumulates in a run."""
         return total(layer.macs or 0 for layer in self.outermost)
 
     @property

@@ -97,7 +97,7 @@ class Expected:
             self.types(arrays)
         except RefusedInputError as refusal:
             return refusal
-        except Exception:  # a failed inference explains nothing
+        except Exception:  # inference itself failed
             return None
         return None
 

@@ -108,7 +108,7 @@ class Weighted(Windowed):
 
 @layer("Convolution")
 class Convolution(Weighted):
-    """Upgraded to Convolution or GroupConvolution, and Add of biases."""
+    """Upgraded to Convolution or GroupConvolution, and an Add for biases."""
 
     def build(self, site: Site) -> Tensor:
         windows, data = self.windows(site), site.floating(site.inputs[0])
@@ -122,7 +122,7 @@ class Convolution(Weighted):
 
 @layer("Deconvolution")
 class Deconvolution(Weighted):
-    """Upgraded to ConvolutionBackpropData or GroupConvolutionBackpropData, and Add of biases."""
+    """Upgraded to ConvolutionBackpropData or GroupConvolutionBackpropData, and an Add for biases."""
 
     def build(self, site: Site) -> Tensor:
         windows, data = self.windows(site), site.floating(site.inputs[0])
@@ -165,7 +165,7 @@ class Deconvolution(Weighted):
 
 @layer("DeformableConvolution")
 class DeformableConvolution(Weighted):
-    """Upgraded to DeformableConvolution, and Add of biases."""
+    """Upgraded to DeformableConvolution, and an Add for biases."""
 
     inputs = (2, 4)
     deformable_group: int = attr(1, gt=0)
@@ -263,7 +263,7 @@ class Pooling(Windowed):
 
 @layer("FullyConnected", "InnerProduct")
 class FullyConnected(LegacyLayer):
-    """Upgraded to a Reshape that flattens all dims but the first, MatMul, and Add of biases."""
+    """Upgraded to a Reshape that flattens all dims but the first, MatMul, and an Add for biases."""
 
     inputs = (1, 3)
     blobs = ("weights", "biases")
