@@ -140,7 +140,7 @@ def interleaved_windows(  # noqa: PLR0913 (values in registers)
 
 
 def _block_channels(stored: int) -> Array:
-    """Return the channel in each lane of a block, for blocks at each vector, ``[vectors - BLOCK + 1, BLOCK * LANES]``."""
+    """Return the channel that each lane of a block holds, ``[blocks, BLOCK * LANES]``; a block can start at any vector."""
     starts = np.arange(stored // LANES - BLOCK + 1) * LANES
     return starts[:, None] + column_order(BLOCK)
 
