@@ -173,5 +173,10 @@ REFUSALS = [
         np.array([0]), _run=True, sampling_ratio=0,
     ),
     pooled("region that is no number", np.ones((1, 1, 4, 4), "f4"), np.float32([[0, 0, np.nan, 1, 1]]), _run=True),
+    refusal(
+        "DeformablePSROIPooling: region that is no number", "DeformablePSROIPooling-1",
+        np.ones((1, 18, 4, 4), "f4"), np.float32([[0, 0, np.nan, 1, 1]]),
+        _run=True, **SENSITIVE | {"mode": "bilinear_deformable", "part_size": 3},
+    ),
     pooled("region of no batch entry", np.ones((1, 1, 4, 4), "f4"), np.float32([[3, 0, 0, 1, 1]]), _run=True),
 ]  # fmt: skip
