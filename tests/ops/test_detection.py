@@ -10,6 +10,7 @@ from harness.layers import bounded, layer, values
 
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.dimension import Dimension
+from ir_runtime.ops.detection.regions import samples_of
 
 ALIGN = {"pooled_h": "2", "pooled_w": "3", "sampling_ratio": "2", "spatial_scale": "1", "mode": "avg"}
 POOL = {"pooled_h": "2", "pooled_w": "3", "spatial_scale": "1"}
@@ -128,3 +129,12 @@ def test_maps_without_elements_give_zeros(shape: tuple[int, ...]) -> None:
     found = layer("ROIPooling-1", **POOL | {"method": "bilinear"}).evaluate(data, rois)
     assert found.shape == (1, 2, 2, 3)
     assert not found.any()
+
+
+@pytest.mark.parametrize("ratio", [0, 2048])
+def test_a_region_may_take_as_many_points_as_are_allowed(ratio: int) -> None:
+    """2 to the 24th, of 2 by 2 bins: as many as the region is large, or as sampling_ratio says."""
+    size = np.float32(4096)
+    assert samples_of(size, size, 2, 2, ratio) == (2048, 2048)
+    with pytest.raises(InferenceError, match="which takes 16793604 points; at most 16777216"):
+        samples_of(size + 1, size + 1, 2, 2, ratio and ratio + 1)
