@@ -134,7 +134,7 @@ class Operation(Protocol):
         ...
 
     def evaluate(self, *inputs: Any, **context: Any) -> Any:
-        """Compute the outputs with NumPy: the reference semantics."""
+        """Compute the outputs with NumPy; this defines the semantics of the operation."""
         ...
 
     def refuses_lengths(self) -> bool:

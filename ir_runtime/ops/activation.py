@@ -335,7 +335,7 @@ class Swish(Op):
 class Elu(Pointwise):
     """Replace each negative element x of ``data`` by ``alpha`` (exp(x) - 1).
 
-    OpenVINO also takes a negative ``alpha``, where the page asks for at least 0.
+    ``alpha`` may be negative, as in OpenVINO; the specification requires at least 0.
     """
 
     decisions = ("alpha may be negative, as in OpenVINO; the page asks for at least 0",)
@@ -350,7 +350,7 @@ class Elu(Pointwise):
 class Selu(Op):
     """``lambda_`` times the Elu of ``data``.
 
-    OpenVINO also takes scalars as ``alpha`` and ``lambda_``, where the page asks for one dimension.
+    ``alpha`` and ``lambda_`` may be scalars, as in OpenVINO; the specification requires one dimension.
     """
 
     decisions = ("alpha and lambda may be scalars, as in OpenVINO; the page asks for one dimension",)

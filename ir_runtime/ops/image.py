@@ -617,7 +617,7 @@ class I420ToRGBBase(YUVToRGB):
             raise InferenceError(
                 "takes 1 input (y, with all planes) or 3 inputs (y, u, v), got 2",
                 code=Code.PORT_COUNT,
-                clause="u and v come together",
+                clause="u and v are given together, or not at all",
             )
         return self.split(image_dims(y, "y", 1), u=image_dims(u, "u", 1), v=image_dims(v, "v", 1))
 

@@ -349,7 +349,7 @@ def _concatenate(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> A
         shapes = " and ".join(sorted(map(str, frames))[:2])
         raise ExecutionError(
             f"iterations give parts of shapes {shapes}, which cannot be joined along axis {axis}",
-            clause="joined parts differ along the joined axis only",
+            clause="concatenated parts have equal lengths, except along the axis",
         )
     return np.concatenate(parts[::-1] if cut.stride < 0 else parts, axis=axis)
 

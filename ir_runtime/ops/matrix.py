@@ -63,7 +63,7 @@ class MatMul(Op):
                 f"a {_describe(a.shape, self.transpose_a)} has {columns} columns, "
                 f"b {_describe(b.shape, self.transpose_b)} has {rows} rows; both must be equal",
                 hint=self._hint(left, right),
-                clause="the columns of a are as many as the rows of b",
+                clause="a has as many columns as b has rows",
             )
         batch = broadcast_shapes(PartialShape(left[:-2]), PartialShape(right[:-2]), names=_BATCHES)
         return PartialShape([*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else [])])
@@ -262,7 +262,7 @@ def parse(equation: str) -> Equation:
         if label not in (*labels_before, ELLIPSIS):
             raise ValidationError(
                 f"attribute 'equation' is {equation!r}: label {label!r} after the arrow does not occur before it",
-                clause="labels after the arrow are before it, too",
+                clause="labels after the arrow occur before it",
             )
         if output.count(label) > 1:
             raise ValidationError(
@@ -342,7 +342,7 @@ class GroupedMatMul(Op):
         if sorted([0, *ends, len(mat_a)]) != [0, *ends, len(mat_a)]:
             raise InferenceError(
                 f"offsets is {listed(ends)}; it must rise from 0 to {len(mat_a)}, the rows of mat_a, at most",
-                clause="offsets rises from 0 to the rows of mat_a at most",
+                clause="offsets ascends from 0 to at most the number of rows of mat_a",
             )
         output = np.zeros((len(mat_a), columns.shape[-1]), mat_a.dtype)
         for matrix, start, end in zip(columns, starts, ends, strict=True):

@@ -194,7 +194,7 @@ class AvgPoolBase(Pooling):
                     f"attributes 'pads_begin' and 'pads_end' are {before} and {after} along spatial axis {axis}, "
                     f"so that windows of extent {extent} cover only padding and have no mean",
                     hint=f"with 'exclude-pad', padding must be less than {extent}",
-                    clause="no window has only padding, if padding is left out of the mean",
+                    clause="no window covers only padding, if padding is excluded from the mean",
                 )
 
     def evaluate(self, data: Array) -> Array:

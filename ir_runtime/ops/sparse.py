@@ -45,7 +45,7 @@ class EmbeddingBagBase(Op):
                 raise InferenceError(
                     f"per_sample_weights are given, but attribute 'reduction' is {self.reduction}; only sum takes "
                     f"weights",
-                    clause="per_sample_weights come with reduction sum only",
+                    clause="per_sample_weights are given with reduction sum only",
                 )
             if not per_sample_weights.shape.compatible(indices.shape):
                 raise InferenceError(

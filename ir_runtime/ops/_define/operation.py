@@ -293,7 +293,7 @@ class Op:
         yield from ()
 
     def evaluate(self, *inputs: Any, **context: Any) -> Any:
-        """Compute the outputs with NumPy: the reference semantics.
+        """Compute the outputs with NumPy; this defines the semantics of the operation.
 
         Element types that are stored as codes share the dtype uint8. An operation that must distinguish them takes a
         keyword-only argument ``types``, the element type of each input.

@@ -99,7 +99,7 @@ class DetectionOutputBase(Op):
                 "takes 3 inputs (box_logits, class_preds, proposals) or 5, with aux_class_preds and aux_box_preds, "
                 "got 4",
                 code=Code.PORT_COUNT,
-                clause="aux_class_preds and aux_box_preds come together",
+                clause="aux_class_preds and aux_box_preds are given together, or not at all",
             )
         if self.decrease_label_id and self.background_label_id != 0:
             refuse_to_compute(

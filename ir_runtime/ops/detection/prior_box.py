@@ -168,7 +168,7 @@ class PriorBoxBase(PriorBoxes):
             raise ValidationError(
                 f"the attributes make {created} boxes at each place, but the output would have room for {self.count()}, "
                 f"as there are {self._sizes()}",
-                clause="the attributes make as many boxes at each place as the output has room for",
+                clause="the attributes make as many boxes per cell as the output has room for",
             )
 
     def _sizes(self) -> str:

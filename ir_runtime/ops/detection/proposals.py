@@ -338,7 +338,7 @@ class GenerateProposalsSingleImage(GenerateProposalsBase):
         if not boxes.compatible(count):
             raise InferenceError(
                 f"anchors are {boxes}, but scores {values} are {count}, one for each of H * W * anchors",
-                clause="anchors and scores are equally many, H * W * anchors",
+                clause="there are as many anchors as scores, H * W * anchors",
             )
         _merge(deltas, PartialShape([values[0] * 4, *values[1:]]), "deltas", f"scores {values}")
         return PartialShape([self.post_nms_count, 4]), PartialShape([self.post_nms_count])

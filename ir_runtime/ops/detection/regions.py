@@ -100,7 +100,7 @@ class ROIAlignBase(Op):
             if merged is None:
                 raise InferenceError(
                     f"rois {rois.shape} and batch_indices {batch_indices.shape} must be equally many",
-                    clause="rois and batch_indices are equally many",
+                    clause="there are as many rois as batch_indices",
                 )
             regions = merged
         check_entries(batch_indices, data)

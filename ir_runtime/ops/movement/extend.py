@@ -110,7 +110,7 @@ def _length_error(index: int, shape: PartialShape, before: PartialShape, axis: i
     return InferenceError(
         f"input {index} has shape {shape}, but along axis {wrong} the inputs before it have length "
         f"{before[wrong]}; only along axis {axis}, where they are joined, may lengths differ",
-        clause="inputs differ in length along the axis only",
+        clause="inputs have equal lengths, except along the axis",
     )
 
 
@@ -367,7 +367,7 @@ class Broadcast(BroadcastBase):
             raise InferenceError(
                 f"mode {self.mode} {'needs' if is_explicit else 'takes no'} input 'axes_mapping'",
                 code=Code.PORT_COUNT,
-                clause="axes_mapping comes with mode explicit, and with no other",
+                clause="axes_mapping is given in mode explicit, and in no other mode",
             )
         return super().infer(data, target_shape, axes_mapping)
 

@@ -274,7 +274,7 @@ class GatherElements(Op):
             raise InferenceError(
                 f"indices has shape {indices.shape}; data {data.shape} asks for {expected}, which may differ "
                 f"from it along axis {axis} only",
-                clause="indices has the shape of data, but for the axis",
+                clause="indices has the shape of data, except along the axis",
             )
         return merged
 

@@ -128,7 +128,7 @@ class ScatterNDUpdateBase(Op):
         if not fits:
             raise InferenceError(
                 f"updates has shape {updates.shape}; data {data.shape} and indices {indices.shape} ask for {expected}",
-                clause="updates has the axes of indices but the last, and those of data that indices do not name",
+                clause="updates has the axes of indices except the last, then the axes of data that indices do not select",
             )
         return data.shape
 
@@ -275,7 +275,7 @@ class ScatterElementsUpdateBase(Op):
                 raise InferenceError(
                     f"indices {indices.shape} has length {want} along axis {i}, but data {data.shape} only {have}; "
                     f"only along axis {along} may it be longer",
-                    clause="indices is not longer than data, but along the axis",
+                    clause="indices is not longer than data, except along the axis",
                 )
         return data.shape
 

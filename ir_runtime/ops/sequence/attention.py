@@ -81,7 +81,7 @@ class ScaledDotProductAttention(Op):
             raise InferenceError(
                 f"key {key.shape} holds {key.shape[-2]} keys, but value {value.shape} {value.shape[-2]} values; as "
                 f"many are expected, in the last dimension but one",
-                clause="key and value have equal lengths along the last axis but one",
+                clause="key and value have equal lengths along the second to last axis",
             )
         batch = _batch(batch, value.shape, "value")
         return PartialShape([*batch, rows, value.shape[-1]])

@@ -215,7 +215,7 @@ class SearchSorted(Op):
             raise InferenceError(
                 f"values {shape} must be of shape {expected}, as sorted_sequence {sequence} but for the last axis",
                 hint="one sorted_sequence for all values must be 1-D",
-                clause="values has the shape of sorted_sequence, but for the last axis, or any if that is 1-D",
+                clause="values has the shape of sorted_sequence except along the last axis, or any shape if that is 1-D",
             )
         return merged
 
