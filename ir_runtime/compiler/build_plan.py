@@ -21,7 +21,7 @@ from ..ir.pages import held
 from ..ir.tensor import Array, TensorType, bytes_of, check_lengths, empty_results
 from ..limits import current
 from ..ops import elementwise
-from .choose_kernel import needs_run, plain
+from .choose_kernel import needs_run, unwrap
 from .memory import Peak, peak, reuse_slots, with_frees
 from .program import Group, Options, Program
 
@@ -118,7 +118,9 @@ class PlanBuilder:
             sizes[slot] = bytes_of(type)
         written = {slot for step in steps for slot in step.writes}
         fixed = [
-            port for port, slot in self.places.items() if slot not in written and self.program.owned(port)
+            port
+            for port, slot in self.places.items()
+            if slot not in written and self.program.occupies_memory(port)
         ]
         most = peak(steps, sum(sizes[self.places[port]] for port in fixed), sizes, self.program.body_peaks)
         limits.check("memory", most.bytes, most.step.layer.where if most.step else None)
@@ -152,7 +154,9 @@ class PlanBuilder:
             )  # fmt: skip
         elements = [self.program.values[port].element for port in group.reads]
         inference = describe_step(self.program.graph, group.layers, group.reads, elements)
-        always_runs = any(la.op is None or is_external(plain(la.op)) or not la.op.pure for la in group.layers)
+        always_runs = any(
+            la.op is None or is_external(unwrap(la.op)) or not la.op.pure for la in group.layers
+        )
         if not needs_run(layer):
             inputs = tuple(map(self.program.type, group.reads))
             outputs = self._types_of(group)

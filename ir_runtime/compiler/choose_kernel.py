@@ -26,10 +26,10 @@ from ..ir.pages import held
 from ..ir.tensor import Array, TensorType, Value
 from ..ops import Op
 from ..ops.infrastructure import Constant
-from .program import Group, Options, Program, needed
+from .program import Group, Options, Program, needed_layers
 from .quantized_weights import unpack
 
-__all__ = ["choose_kernel", "hide_mixed_inputs", "lone_group", "needs_run", "pack", "plain", "select"]
+__all__ = ["choose_kernel", "hide_mixed_inputs", "lone_group", "needs_run", "pack", "select", "unwrap"]
 
 
 def choose_kernel(program: Program, options: Options, layer: Layer, used: Collection[Port]) -> KernelTemplate:
@@ -62,7 +62,7 @@ def choose_kernel(program: Program, options: Options, layer: Layer, used: Collec
     kernel = choose(layer.op, inputs, options.backends, unread)
     program.release(reads)
     if kernel is None:
-        return _reference(program, layer, plain(layer.op), inputs)
+        return _reference(program, layer, unwrap(layer.op), inputs)
     return _continue_sequence(program, layer, kernel)
 
 
@@ -144,7 +144,7 @@ def _compile_body(
     assert options.compile_graph is not None
     outputs = list(body.results.values())
     inner = Program(
-        body.graph, dict(types), needed(body.graph, outputs), outputs, program.fold, types,
+        body.graph, dict(types), needed_layers(body.graph, outputs), outputs, program.fold, types,
         program.widened_body(layer, body),
     )  # fmt: skip
     return options.compile_graph(inner, replace(options, is_body=True))
@@ -215,7 +215,7 @@ def hide_mixed_inputs(program: Program, options: Options) -> None:
         program.layers = [program.graph[layer.id] for layer in program.layers]
 
 
-def plain(op: Operation) -> Operation:
+def unwrap(op: Operation) -> Operation:
     """Return an operation without its `MixedInputs` wrapper, if any."""
     return op.plain if isinstance(op, MixedInputs) else op
 

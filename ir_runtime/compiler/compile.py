@@ -23,7 +23,7 @@ from .fuse import fuse
 from .kv_cache import append_to_caches
 from .match import match
 from .precision import compute_f16_in_f32, store_bf16
-from .program import Options, Program, needed
+from .program import Options, Program, needed_layers
 from .quantized_weights import keep_quantized
 from .shape_arithmetic import find_shape_arithmetic
 
@@ -93,7 +93,7 @@ def compile_plan(
         LimitError: if any run needs more memory than allowed; it names the layer.
         UnsupportedError: if a needed operation is not implemented.
     """
-    layers = needed(graph, outputs)
+    layers = needed_layers(graph, outputs)
     precision = precision or precisions.current()
     program = Program(graph, dict(types), layers, outputs, fold, types)
     options = Options(backends, precision, compile_graph=_compile)

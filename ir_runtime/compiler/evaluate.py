@@ -11,7 +11,7 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value, bytes_of, check_lengths, empty_results
 from ..limits import current
 
-__all__ = ["GROWTH", "SMALL", "TEMPORARY", "evaluate_constant", "foldable", "is_pure", "size_of"]
+__all__ = ["GROWTH", "SMALL", "TEMPORARY", "evaluate_constant", "is_foldable", "is_pure", "size_of"]
 
 GROWTH, SMALL = 16, 1 << 20
 """A folded constant may be ``GROWTH`` times larger than its inputs, or have ``SMALL`` bytes. Recomputing larger ones in
@@ -21,7 +21,7 @@ TEMPORARY = 1 << 26
 """Maximum bytes of an intermediate result that is only needed to fold smaller constants, and then dropped."""
 
 
-def foldable(
+def is_foldable(
     graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int, is_temporary: bool = False
 ) -> bool:
     """Return whether a layer is pure, with constant inputs and outputs that are not much larger than them.

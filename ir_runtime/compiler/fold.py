@@ -15,7 +15,7 @@ from ..ops.arithmetic import Multiply, Subtract
 from ..ops.convolution import ForwardConvolution
 from ..ops.infrastructure import Constant
 from ..ops.type import Convert
-from .evaluate import GROWTH, SMALL, TEMPORARY, evaluate_constant, foldable, is_pure, size_of
+from .evaluate import GROWTH, SMALL, TEMPORARY, evaluate_constant, is_foldable, is_pure, size_of
 from .program import Options, Program
 
 __all__ = ["defer_weights", "fold", "fold_constants"]
@@ -52,7 +52,7 @@ def fold_constants(
         ports = layer.output_ports
         sources = [s for s in graph.sources(layer) if s is not None]
         if any(values[p].known() is None for p in ports):
-            if not foldable(graph, layer, values, left, layer.id in temporary):
+            if not is_foldable(graph, layer, values, left, layer.id in temporary):
                 continue
             arrays = evaluate_constant(graph, layer, values, left)
             left -= sum(array.nbytes for array in arrays)

@@ -17,7 +17,7 @@ from ..executor.plan import ExecutionPlan
 from ..executor.step import Step
 from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.tensor import Array, bytes_of
-from .program import Program, needed
+from .program import Program, needed_layers
 
 __all__ = ["Peak", "least_memory", "peak", "reuse_slots", "with_frees"]
 
@@ -156,12 +156,12 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
     slots_of([Port(layer.id, 0) for layer in graph.of_type("Parameter")])
     steps = [
         Step(layer, _NOTHING, slots_of(graph.reads(layer)), slots_of(layer.output_ports))
-        for layer in needed(graph, outputs)
+        for layer in needed_layers(graph, outputs)
         if _runs(program, layer)
     ]
     steps = with_frees(steps, slots_of(outputs))
     written = {slot for step in steps for slot in step.writes}
-    fixed = [port for port, slot in slots.items() if slot not in written and program.owned(port)]
+    fixed = [port for port, slot in slots.items() if slot not in written and program.occupies_memory(port)]
     sizes = [bytes_of(program.type(port)) for port in slots]
     inside = {
         step.layer.id: _body_memory(step.layer, types, patched) for step in steps if step.layer.bodies()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from ..backends import KernelTemplate
 from ..ir.graph import Port
-from .program import Group, Options, Program, needed
+from .program import Group, Options, Program, needed_layers
 from .widen import has_f16, widen_f16
 
 __all__ = ["compute_f16_in_f32", "store_bf16"]
@@ -25,7 +25,7 @@ def compute_f16_in_f32(program: Program, options: Options) -> None:
     widened = widen_f16(program.graph, program.types, program.outputs, program.fold)
     program.graph, program.types, program.values = widened.graph, widened.types, dict(widened.types)
     program.outputs, program.widened = widened.outputs, widened
-    program.layers = needed(widened.graph, widened.outputs)
+    program.layers = needed_layers(widened.graph, widened.outputs)
 
 
 def store_bf16(program: Program, options: Options) -> None:

@@ -27,7 +27,7 @@ __all__ = [
     "Program",
     "StoredWeights",
     "listing",
-    "needed",
+    "needed_layers",
     "sinks",
 ]
 
@@ -172,7 +172,7 @@ class Program:
         type = self.type(port)
         return np.broadcast_to(np.zeros((), type.element.dtype), type.shape.static)
 
-    def owned(self, port: Port) -> bool:
+    def occupies_memory(self, port: Port) -> bool:
         """Return whether a constant occupies memory; mapped file pages do not count, as the system can drop them."""
         copied = self.values[port].element in (ElementType.boolean, ElementType.string)
         if not self.fold and (array := self.contents(port)) is not None and is_mapped(array):
@@ -204,7 +204,7 @@ class Program:
         return None if self.widened is None else self.widened.bodies.get((layer.id, body.name))
 
 
-def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
+def needed_layers(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
     """Return all Parameters, and the layers that ``outputs`` and side effects depend on, in order.
 
     Raises:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..analysis.infer import Inferred
 from ..codes import Code
-from ..compiler.evaluate import evaluate_constant, foldable
+from ..compiler.evaluate import evaluate_constant, is_foldable
 from ..diagnostics import Diagnostic
 from ..errors import ValidationError
 from ..io.reader.replacing import Rebuilt, Replacement, Tensor, Unused
@@ -179,7 +179,7 @@ class _Pass:
     ) -> tuple[Tensor, ...] | None:
         """Return the results of a layer as constants if it reads only constants, else None."""
         left = current().memory
-        if not foldable(graph, layer, inferred, left):
+        if not is_foldable(graph, layer, inferred, left):
             return None
         elements = [inferred[port].element for port in layer.output_ports]
         arrays = evaluate_constant(graph, layer, inferred, left)

@@ -5,7 +5,7 @@ import pytest
 
 import ir_runtime as ov
 from ir_runtime import opset7
-from ir_runtime.compiler.evaluate import foldable
+from ir_runtime.compiler.evaluate import is_foldable
 
 
 def folded(*axes):
@@ -33,4 +33,4 @@ def test_temporary_results_take_at_most_64_mib(length, expected):
     large = opset7.broadcast(opset7.constant(np.float32(1)), opset7.constant([length]))
     model = ov.Model([opset7.reduce_sum(large, np.array([0]))], [])
     [layer] = model._graph.of_type("Broadcast")
-    assert foldable(model._graph, layer, model._values, 1 << 40, is_temporary=True) is expected
+    assert is_foldable(model._graph, layer, model._values, 1 << 40, is_temporary=True) is expected
