@@ -37,7 +37,7 @@ def bisect(debugging: Debugging, side: SideLike, states: dict[str, Array] | None
     from ..debug import bisect as search
 
     with debugging.working("bisecting") as (model, feeds):
-        found = search(model, feeds, side, states)
-    result(debugging.as_json, found.record, lambda: str(found))
-    if not found.report.explained:
+        bisection = search(model, feeds, side, states)
+    result(debugging.as_json, bisection.record, lambda: str(bisection))
+    if not bisection.report.explained:
         raise SystemExit(Exit.FINDINGS)

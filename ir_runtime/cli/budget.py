@@ -98,35 +98,35 @@ def budget(
     before = None if original is None else read(original, None, limits=debugging.limits)
     with debugging.working_on_sets("computing") as (model, sets):
         inputs = [dict(enumerate(feeds)) for feeds in sets]
-        found = [
+        budgets = [
             compute(model, inputs, to, keep, group_size=size, metric=rate, original=before)
             for size in group_sizes
         ]
     is_plain = columns() is None
     result(
         debugging.as_json,
-        lambda: _record(found),
-        lambda: "\n\n".join(str(each) if is_plain else _format_costs(each) for each in found),
+        lambda: _record(budgets),
+        lambda: "\n\n".join(str(one) if is_plain else _format_costs(one) for one in budgets),
     )
 
 
-def _record(found: Sequence[Budget]) -> Record:
+def _record(budgets: Sequence[Budget]) -> Record:
     """Return the record of the first budget, with those for other group sizes nested in it."""
-    first, *others = (each.record() for each in found)
+    first, *others = (one.record() for one in budgets)
     return first | {"others": list(others)}
 
 
-def _format_costs(found: Budget) -> str:
+def _format_costs(report: Budget) -> str:
     """Format the layer costs as a table that fits the terminal."""
-    if not found.layers:
-        return found.summary
-    has_metric = found.metric is not None
+    if not report.layers:
+        return report.summary
+    has_metric = report.metric is not None
     headings = ["error", *(["metric"] if has_metric else []), "layer", "operation"]
-    rows = [[*cost.figures.split("  "), cost.layer, cost.operation] for cost in found.layers]
-    title = f"Error at the outputs if one layer is {found.place}"
+    rows = [[*cost.figures.split("  "), cost.layer, cost.operation] for cost in report.layers]
+    title = f"Error at the outputs if one layer is {report.place}"
     right = ("error", "metric")
     costs = table(title, headings, rows, right=right, least=("operation",), rest="a pipe gets all")
-    return f"{costs}\n{found.summary}"
+    return f"{costs}\n{report.summary}"
 
 
 _FORM = "--metric FILE.py:FUNCTION, or --metric MODULE:FUNCTION for a module that is installed"
@@ -154,7 +154,7 @@ def _load_metric(text: str) -> Metric:
         module = _file(where) if where.endswith(".py") else _module(where)
     metric = getattr(module, name, None)
     if not callable(metric):
-        functions = [each for each, found in vars(module).items() if callable(found)]
+        functions = [name for name, value in vars(module).items() if callable(value)]
         raise InputError(f"{where} has no function {name!r}", hint=did_you_mean(name, functions) or _FORM)
     return _wrap_metric(text, metric)
 
@@ -179,7 +179,9 @@ def _convert_errors(text: str, what: str) -> Iterator[None]:
     except (InputError, MemoryError):
         raise
     except (Exception, SystemExit) as problem:
-        frames = [each for each in traceback.extract_tb(problem.__traceback__) if each.filename != __file__]
+        frames = [
+            frame for frame in traceback.extract_tb(problem.__traceback__) if frame.filename != __file__
+        ]
         place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
         raise InputError(f"--metric {text} {what}: {type(problem).__name__}: {problem}{place}") from None
 

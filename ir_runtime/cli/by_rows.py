@@ -93,18 +93,18 @@ def _plan(
         sequence_axis=streaming.sequence_axis,
     )
     inputs = _datasets(net, runner.source, files)
-    total = common_length({name: found.shape[0] for name, found in inputs.items()}, "rows", 1)
-    shapes = {name: found.shape for name, found in inputs.items()}
+    total = common_length({name: data.shape[0] for name, data in inputs.items()}, "rows", 1)
+    shapes = {name: data.shape for name, data in inputs.items()}
     planner = Planner.of(runner, net, shapes, lambda batch, chunk: f"--batch {batch} --chunk {chunk}", total)
     rows = min(streaming.chunk or planner.runner.batch or 32, total)
     types = planner.outputs(
-        {name: (rows, *found.shape[1:]) for name, found in inputs.items()}, row_range(0, rows)
+        {name: (rows, *data.shape[1:]) for name, data in inputs.items()}, row_range(0, rows)
     )
-    last = {name: (total % rows or rows, *found.shape[1:]) for name, found in inputs.items()}
+    last = {name: (total % rows or rows, *data.shape[1:]) for name, data in inputs.items()}
     planner.outputs(last, row_range(total - (total % rows or rows), total))
     whole = {
-        name: ArrayType((total, *found.shape[1:]), found.dtype)
-        for name, found in zip(planner.runner.outputs, types, strict=True)
+        name: ArrayType((total, *data.shape[1:]), data.dtype)
+        for name, data in zip(planner.runner.outputs, types, strict=True)
     }
     targets = open_targets(path, whole, rows)
     on_error = streaming.on_error or "stop"

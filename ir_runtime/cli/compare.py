@@ -71,7 +71,7 @@ def compare(
         )
     with debugging.working("comparing") as (model, feeds):
         side = side_of(against if results is None else recorded(results), run, repeat)
-        found = judge(model, feeds, side, types, precision or "", states_of(state))
-    result(debugging.as_json, found.record, lambda: str(found))
-    if not found.explained:
+        report = judge(model, feeds, side, types, precision or "", states_of(state))
+    result(debugging.as_json, report.record, lambda: str(report))
+    if not report.explained:
         raise SystemExit(Exit.FINDINGS)

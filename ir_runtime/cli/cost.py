@@ -87,16 +87,16 @@ def cost(
     net = read(model, weights, example, values, limits=limits, lacking=True)
     note_missing(net, bool(shapes))
     with hinting_at_shapes():
-        found = counted(net, shapes_of(shapes) or None)
+        counts = counted(net, shapes_of(shapes) or None)
     if lengths:
-        found = found.given(_numbers(lengths, found.symbols))
+        counts = counts.given(_numbers(lengths, counts.symbols))
     result(
         as_json,
-        lambda: {"file": model, **found.record()},
-        lambda: join_conclusion([_totals(model, found, net.inputs)], [*_details(found, top)]),
+        lambda: {"file": model, **counts.record()},
+        lambda: join_conclusion([_totals(model, counts, net.inputs)], [*_details(counts, top)]),
     )
-    if found.unknown:
-        show(f"not counted, as ranks are not known: {', '.join(map(shown, found.unknown))}", err=True)
+    if counts.unknown:
+        show(f"not counted, as ranks are not known: {', '.join(map(shown, counts.unknown))}", err=True)
 
 
 def _numbers(texts: Sequence[str], names: frozenset[str]) -> dict[str, int]:

@@ -60,8 +60,8 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
     Raises:
         InputError: if a file cannot be read, or its arrays do not match the inputs.
     """
-    found = (found for text in files for found in _read_feeds(text))
-    return _complete(model, assign_feeds(model.inputs, found, lambda feed: feed.source), seed)
+    feeds = (feed for text in files for feed in _read_feeds(text))
+    return _complete(model, assign_feeds(model.inputs, feeds, lambda feed: feed.source), seed)
 
 
 def _complete(model: Model, given: Mapping[Output, Feed | Pictures], seed: int | None) -> dict[Output, Feed]:
@@ -94,19 +94,19 @@ def collect_sets(model: Model, files: Sequence[str], seed: int | None = None) ->
     ports = model.inputs
     named: dict[Output, list[Feed | Pictures]] = {}
     unnamed: list[Feed | Pictures] = []
-    for name, each, is_key in (
-        found for text in files for path in _expand(text) for found in _read_feeds(path)
+    for name, feed, is_key in (
+        triple for text in files for path in _expand(text) for triple in _read_feeds(path)
     ):
         if name is None:
-            unnamed.append(each)
+            unnamed.append(feed)
         else:
-            port = _port_of_key(ports, name, each.source) if is_key else find_port(ports, name, "input")
-            named.setdefault(port, []).append(each)
+            port = _port_of_key(ports, name, feed.source) if is_key else find_port(ports, name, "input")
+            named.setdefault(port, []).append(feed)
     free = [port for port in ports if port not in named]
     if unnamed and not free:
         raise InputError(f"{unnamed[0].source} is one input too many: all have names", hint=_inputs(ports))
-    for place, each in enumerate(unnamed):
-        named.setdefault(free[place % len(free)], []).append(each)
+    for place, feed in enumerate(unnamed):
+        named.setdefault(free[place % len(free)], []).append(feed)
     count = max(map(len, named.values()), default=1)
     if any(len(arrays) not in (1, count) for arrays in named.values()):
         times = ", ".join(f"{port.label} {len(arrays)}" for port, arrays in named.items())
@@ -125,14 +125,14 @@ def _expand(text: str) -> Iterator[str]:
     name, path = split_input(text)
     folder = Path(path)
     arrays = (
-        sorted(each for each in folder.iterdir() if each.suffix in (".npy", ".npz"))
+        sorted(file for file in folder.iterdir() if file.suffix in (".npy", ".npz"))
         if folder.is_dir()
         else []
     )
     if not arrays:
         yield text
-    for each in arrays:
-        yield str(each) if name is None else f"{name}={each}"
+    for file in arrays:
+        yield str(file) if name is None else f"{name}={file}"
 
 
 def _random(

@@ -136,7 +136,7 @@ def unknown_option(problem: click.NoSuchOption) -> str:
         return f"no such option {name!r}"
     options = [name for param in problem.ctx.command.params for name in (*param.opts, *param.secondary_opts)]
     if name in _TYPES:
-        same = next((each for each in _TYPES if each in options), None)
+        same = next((option for option in _TYPES if option in options), None)
         return f"no such option {name!r}{suggestion(same, before='; ')}"
     if len(name) == 2:
         arguments = [arg.partition("=")[0] for arg in program_args(problem.ctx)]

@@ -91,10 +91,10 @@ def side_options(command: Command) -> Command:
             )
         return command(*args, side=side_of(against, run, repeat), states=states_of(state), **options)
 
-    found: Command = with_side
+    decorated: Command = with_side
     for option in reversed((_against, *command_options)):
-        found = option(found)
-    return found
+        decorated = option(decorated)
+    return decorated
 
 
 def side_of(named: SideLike | None, run: str | None, repeat: int) -> SideLike:
@@ -180,8 +180,8 @@ class Debugging:
             raise click.exceptions.Exit(Exit.INTERRUPTED) from None
         except TimedOut as stopped:
             with without_deadline():
-                found = stopped.partial
-                result(self.as_json, found.record, lambda: str(found))
+                partial_result = stopped.partial
+                result(self.as_json, partial_result.record, lambda: str(partial_result))
             code, message = explain(stopped)
             show(failure(message), err=True)
             if _is_kept(self.cache):

@@ -60,8 +60,8 @@ class Feeding:
 
         reshape(model, self.shapes)
         return [
-            [found[port].array for port in model.inputs]
-            for found in collect_sets(model, self.files, self.seed)
+            [feeds[port].array for port in model.inputs]
+            for feeds in collect_sets(model, self.files, self.seed)
         ]
 
 
@@ -116,8 +116,8 @@ def feeds_of(model: Model, files: Sequence[str], shapes: Sequence[str], seed: in
     from .feeding import collect
 
     reshape(model, shapes)
-    found = collect(model, files, seed)
-    return [found[port].array for port in model.inputs]
+    feeds = collect(model, files, seed)
+    return [feeds[port].array for port in model.inputs]
 
 
 _UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}

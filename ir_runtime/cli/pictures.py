@@ -231,19 +231,19 @@ def _scale_pixels(port: Output, pixels: Array, options: ImageOptions) -> Array:
                 f"input {port.label!r} is {element.label}, which does not hold numbers up to 255"
             )
         return pixels.astype(element.dtype)
-    found = pixels.astype(np.float32)
+    values = pixels.astype(np.float32)
     for name, numbers in (("--mean", options.mean), ("--scale", options.scale)):
         if numbers and len(numbers) not in (1, channels):
             raise InputError(
                 f"{name} must have one number or {channels}, one for each channel, got {len(numbers)}"
             )
     if options.mean:
-        found -= np.array(options.mean, np.float32)
+        values -= np.array(options.mean, np.float32)
     if options.scale:
         if 0 in options.scale:
             raise InputError("--scale must not be 0")
-        found /= np.array(options.scale, np.float32)
-    converted: Array = found.astype(element.dtype)
+        values /= np.array(options.scale, np.float32)
+    converted: Array = values.astype(element.dtype)
     return converted
 
 
@@ -266,7 +266,7 @@ def picture_files(path: str) -> list[Path] | None:
     """
     place = Path(path)
     if place.is_dir():
-        files = sorted(each for each in place.iterdir() if each.suffix.lower() in SUFFIXES)
+        files = sorted(file for file in place.iterdir() if file.suffix.lower() in SUFFIXES)
         if not files:
             by_rows = "`ir-runtime run --batch 32` reads a folder of .npy files"
             hint = (
@@ -278,7 +278,7 @@ def picture_files(path: str) -> list[Path] | None:
         with place.open("rb") as file:
             return [place] if file.read(4).startswith(_STARTS) else None
     files = sorted(map(Path, glob.glob(path))) if glob.has_magic(path) else []
-    if len(files) > 1 and (others := [each for each in files if each.suffix.lower() not in SUFFIXES]):
+    if len(files) > 1 and (others := [file for file in files if file.suffix.lower() not in SUFFIXES]):
         raise InputError(f"{path} matches {len(files)} files, of which {others[0]} is not an image")
     return files or None
 

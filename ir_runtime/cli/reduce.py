@@ -49,7 +49,7 @@ def reduce(
     from ..debug import reduce as shrink
 
     with debugging.working("reducing") as (model, feeds):
-        found = shrink(model, feeds, side, output, keep_values, states)
-    result(debugging.as_json, found.record, lambda: str(found))
-    if not found.report.explained:
+        reduced = shrink(model, feeds, side, output, keep_values, states)
+    result(debugging.as_json, reduced.record, lambda: str(reduced))
+    if not reduced.report.explained:
         raise SystemExit(Exit.FINDINGS)
