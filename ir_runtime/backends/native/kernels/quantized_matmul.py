@@ -201,7 +201,7 @@ class DynamicMatrix:
 
 
 def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
-    """Pack a matrix whose outputs are its rows, or else its columns, and release the data of the file."""
+    """Pack a matrix whose outputs are its rows if ``rows``, else its columns, and release the data of the file."""
     weights, groups = matrix.weights, matrix.groups
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     units = -(-groups.size // UNIT)

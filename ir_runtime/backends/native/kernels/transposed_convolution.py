@@ -92,7 +92,7 @@ class _Blocks(NamedTuple):
 
     @property
     def inside(self) -> tuple[slice, ...]:
-        """The slice of the blocks that is the result."""
+        """The slices that crop the blocks to the result."""
         ends = (begin + length for begin, length in zip(self.begins, self.lengths, strict=True))
         return (slice(None), *map(slice, self.begins, ends))
 
