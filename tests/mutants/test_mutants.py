@@ -75,6 +75,11 @@ def test_related_tests_are_found(module: str, scope: tuple[str, ...], test: str)
     assert TESTS / test in related_tests(TESTS, Path(module), scope)
 
 
+def test_tests_of_other_parts_are_not_run_for_a_name_in_common() -> None:
+    module = Path("analysis/constraints/lengths.py")
+    assert TESTS / "backends" / "test_lengths.py" not in related_tests(TESTS, module, ("explore",))
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_part_has_tests(room: str) -> None:
     assert (PACKAGE / room).is_dir()
