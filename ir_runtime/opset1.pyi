@@ -52,20 +52,20 @@ def elu(data: NodeInput, alpha: float, name: str | None = None) -> Node:
     """
 
 def gather(data: NodeInput, indices: NodeInput, axis: NodeInput, name: str | None = None) -> Node:
-    """Gather-1: Slices of ``data`` along ``axis`` at ``indices``, without a batch.
+    """Gather-1: Gather slices of ``data`` along ``axis`` at ``indices``, without batch axes.
 
     Args:
-        data: tensor to pick from.
-        indices: indices along the axis, of any shape; negative ones count from its end.
-        axis: the axis, a scalar or one number; a negative one counts from the end.
+        data: tensor to gather from.
+        indices: indices along the axis, of any shape; negative ones count from the end.
+        axis: the axis, a scalar or [1]; a negative one counts from the end.
         name: the name of the node.
     """
 
 def grn(data: NodeInput, bias: float, name: str | None = None) -> Node:
-    """GRN-1: Divide ``data`` by its L2 norm across the channels, which are the second axis.
+    """GRN-1: Divide ``data`` by its L2 norm over the channels (the second axis).
 
     Args:
-        data: [N, C, ...], of 2 to 4 dimensions.
+        data: [N, C, ...], of rank 2 to 4.
         bias: added to the sum of squares.
         name: the name of the node.
     """
@@ -91,9 +91,9 @@ def normalize_l2(
 
     Args:
         data: tensor to normalize.
-        axes: axes of the norm, a scalar or 1-D; none means each element alone.
-        eps: keeps the norm away from zero.
-        eps_mode: how eps meets the sum of squares.
+        axes: axes of the norm, a scalar or 1-D; if empty, each element is normalized alone.
+        eps: small number that keeps the norm from being zero.
+        eps_mode: whether to add eps to the sum of squares, or to take their maximum.
         name: the name of the node.
     """
 
@@ -105,14 +105,14 @@ def one_hot(
     axis: int,
     name: str | None = None,
 ) -> Node:
-    """OneHot-1: For each of ``indices`` a vector with ``on_value`` at that class and ``off_value`` elsewhere.
+    """OneHot-1: One-hot vectors of ``indices``: ``on_value`` at the class, and ``off_value`` elsewhere.
 
     Args:
         indices: the class of each element.
         depth: number of classes, a scalar.
-        on_value: what stands at the class, a scalar.
-        off_value: what stands elsewhere, a scalar.
-        axis: where the output has the new axis; negative ones count from the end.
+        on_value: value at the class, a scalar.
+        off_value: value elsewhere, a scalar.
+        axis: position of the new axis in the output; a negative one counts from the end.
         name: the name of the node.
     """
 
@@ -136,7 +136,7 @@ def range(start: NodeInput, stop: NodeInput, step: NodeInput, name: str | None =
     """
 
 def shape_of(data: NodeInput, name: str | None = None) -> Node:
-    """ShapeOf-1: Lengths of ``data`` along each axis, always as i64.
+    """ShapeOf-1: The shape of ``data`` as a 1-D tensor of i64.
 
     Args:
         data: tensor to measure.
@@ -152,7 +152,7 @@ def sigmoid(data: NodeInput, name: str | None = None) -> Node:
     """
 
 def split(data: NodeInput, axis: NodeInput, num_splits: int, name: str | None = None) -> Node:
-    """Split-1: Cut ``data`` into parts of equal length along ``axis``.
+    """Split-1: Split ``data`` into parts of equal length along ``axis``.
 
     Args:
         data: tensor to split.
@@ -162,20 +162,21 @@ def split(data: NodeInput, axis: NodeInput, num_splits: int, name: str | None = 
     """
 
 def tile(data: NodeInput, repeats: NodeInput, name: str | None = None) -> Node:
-    """Tile-1: Repeat ``data`` along each axis ``repeats`` times.
+    """Tile-1: Repeat ``data`` along each axis by the number of times in ``repeats``.
 
     Args:
         data: tensor to repeat.
-        repeats: 1-D; for the last axes, or for more axes than there are; negative ones count as 0.
+        repeats: number of repetitions along the last axes, 1-D; further elements add axes, and negative ones
+            count as 0.
         name: the name of the node.
     """
 
 def unsqueeze(data: NodeInput, axes: NodeInput, name: str | None = None) -> Node:
-    """Unsqueeze-1: Insert axes of length 1 into ``data``, at ``axes`` of the result.
+    """Unsqueeze-1: Insert axes of length 1 into ``data``, at positions ``axes`` of the result.
 
     Args:
         data: tensor to unsqueeze.
-        axes: places in the result, a scalar or 1-D; negative ones count from its end.
+        axes: axes of the result to insert, a scalar or 1-D; negative ones count from its end.
         name: the name of the node.
     """
 
@@ -185,12 +186,12 @@ def variadic_split(
     split_lengths: NodeInput,
     name: str | None = None,
 ) -> Node:
-    """VariadicSplit-1: Cut ``data`` along ``axis`` into parts of the lengths in ``split_lengths``.
+    """VariadicSplit-1: Split ``data`` along ``axis`` into parts of the lengths ``split_lengths``.
 
     Args:
         data: tensor to split.
-        axis: axis to split, a scalar or one number; a negative one counts from the end.
-        split_lengths: 1-D; a length for each part, of which one may be -1: the rest.
+        axis: axis to split, a scalar or [1]; a negative one counts from the end.
+        split_lengths: length of each part, 1-D; one may be -1, for the remainder.
         name: the name of the node.
     """
 
@@ -299,7 +300,7 @@ def log(node: NodeInput, name: str | None = None) -> Node:
     """
 
 def logical_not(node: NodeInput, name: str | None = None) -> Node:
-    """LogicalNot-1: Whether ``data`` does not hold.
+    """LogicalNot-1: Whether ``data`` is false.
 
     Args:
         node: booleans.
@@ -307,7 +308,7 @@ def logical_not(node: NodeInput, name: str | None = None) -> Node:
     """
 
 def negative(node: NodeInput, name: str | None = None) -> Node:
-    """Negative-1: ``data`` with the opposite sign.
+    """Negative-1: The negation of ``data``.
 
     Args:
         node: tensor to map.
@@ -315,7 +316,7 @@ def negative(node: NodeInput, name: str | None = None) -> Node:
     """
 
 def relu(node: NodeInput, name: str | None = None) -> Node:
-    """ReLU-1: The maximum of 0 and each element of ``data``.
+    """ReLU-1: ``max(x, 0)`` for each element x of ``data``.
 
     Args:
         node: tensor of any shape.
@@ -498,7 +499,7 @@ def logical_and(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """LogicalAnd-1: Whether both ``a`` and ``b`` hold.
+    """LogicalAnd-1: Whether both ``a`` and ``b`` are true.
 
     Args:
         left_node: first operand.
@@ -513,7 +514,7 @@ def logical_or(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """LogicalOr-1: Whether ``a`` or ``b`` holds, or both.
+    """LogicalOr-1: Whether ``a`` or ``b`` is true, or both are.
 
     Args:
         left_node: first operand.
@@ -528,7 +529,7 @@ def logical_xor(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """LogicalXor-1: Whether either ``a`` or ``b`` holds, but not both.
+    """LogicalXor-1: Whether exactly one of ``a`` and ``b`` is true.
 
     Args:
         left_node: first operand.
@@ -661,11 +662,12 @@ def avg_pool(
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         kernel_shape: length of the window along each spatial axis.
-        exclude_pad: whether the mean is over data only, without padding.
-        rounding_type: how the number of windows is rounded; with ceil, the last one may be cut off.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        exclude_pad: whether to exclude padding from the mean.
+        rounding_type: rounding of the number of windows; with ceil, the last window may extend beyond the
+            data.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         name: the name of the node.
     """
 
@@ -680,7 +682,8 @@ def batch_norm_inference(
 ) -> Node:
     """Create BatchNormInference-1.
 
-    As version 5, with the data as third input: the order files have, whatever the page shows.
+    The same as version 5, with ``data`` as the third input, as in files; the specification shows another
+    order.
 
     Args:
         data: [N, C, ...].
@@ -713,11 +716,11 @@ def binary_convolution(
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
-        mode: how bits are multiplied and added.
+        mode: operation on pairs of bits.
         pad_value: value of the padding.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         name: the name of the node.
     """
 
@@ -728,13 +731,13 @@ def broadcast(
     mode: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Broadcast-1: Repeat ``data`` along axes until it has the lengths in ``target_shape``.
+    """Broadcast-1: Broadcast ``data`` to ``target_shape``.
 
     Args:
         data: tensor to broadcast.
-        target_shape: 1-D; the lengths to reach.
-        axes_mapping: 1-D; for each axis of the data its axis in the target, rising; for mode explicit.
-        mode: whether the last axes are aligned, or those in axes_mapping.
+        target_shape: the shape to broadcast to, 1-D.
+        axes_mapping: the target axis of each axis of data, 1-D and ascending; for mode explicit.
+        mode: axes to align: the last ones, or those of axes_mapping.
         name: the name of the node.
     """
 
@@ -752,8 +755,8 @@ def concat(nodes: Sequence[NodeInput], axis: int, name: str | None = None) -> No
     """Concat-1: Concatenate ``parts`` along an axis.
 
     Args:
-        nodes: tensors that differ in length along the axis at most.
-        axis: axis along which they are joined; a negative one counts from the end.
+        nodes: tensors of equal shape, except along the axis.
+        axis: axis to concatenate along; a negative one counts from the end.
         name: the name of the node.
     """
 
@@ -776,9 +779,9 @@ def convolution(
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         name: the name of the node.
     """
 
@@ -803,9 +806,9 @@ def group_convolution(
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         name: the name of the node.
     """
 
@@ -833,9 +836,9 @@ def convolution_backprop_data(
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         output_padding: elements to add at the end of each spatial axis.
         name: the name of the node.
     """
@@ -848,12 +851,13 @@ def ctc_greedy_decoder(
 ) -> Node:
     """Create CTCGreedyDecoder-1.
 
-    Most likely class of each step in ``data``, without repetitions and the blank, the last class.
+    The most likely class of each step of ``data``, without repetitions and blanks; the last class is the
+    blank.
 
     Args:
         data: scores, [time, batch, classes].
-        sequence_mask: [time, batch]: not 0 up to the end of a sequence, 0 behind it.
-        merge_repeated: take a class that is repeated from step to step once.
+        sequence_mask: [time, batch]: nonzero up to the end of a sequence, 0 after it.
+        merge_repeated: whether to merge equal classes of consecutive steps.
         name: the name of the node.
     """
 
@@ -883,9 +887,9 @@ def deformable_convolution(
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         group: number of groups of channels that are convolved separately.
         deformable_group: number of groups of input channels that have their own offsets.
         name: the name of the node.
@@ -930,7 +934,8 @@ def depth_to_space(node: NodeInput, mode: str, block_size: int = 1, name: str | 
 
     Args:
         node: [batch, channels, spatial...].
-        mode: whether the channels are ordered by place in the block, then by channel, or the other way round.
+        mode: order of channels in the deeper tensor: by position in the block, then by channel, or vice
+            versa.
         block_size: length of a block along each spatial axis.
         name: the name of the node.
     """
@@ -971,16 +976,15 @@ def fake_quantize(
 ) -> Node:
     """Create FakeQuantize-1.
 
-    Round ``data`` to evenly spaced levels between two limits, then map these to output limits.
+    Round ``data`` to evenly spaced levels between the input limits, then map the levels to the output limits.
 
     Args:
         data: tensor to quantize.
-        input_low: where levels begin, of a shape that broadcasts to that of data.
-        input_high: where levels end, of a shape that broadcasts to that of data; where it equals input_low
-            there are two levels.
-        output_low: what the first level becomes, of a shape that broadcasts to that of data.
-        output_high: what the last level becomes, of a shape that broadcasts to that of data.
-        levels: number of levels, those at both ends included.
+        input_low: the first level, which broadcasts to data.
+        input_high: the last level, which broadcasts to data; if it equals input_low there are two levels.
+        output_low: the output for the first level, which broadcasts to data.
+        output_high: the output for the last level, which broadcasts to data.
+        levels: number of levels, including both limits.
         auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
@@ -992,13 +996,15 @@ def gather_tree(
     end_token: NodeInput,
     name: str | None = None,
 ) -> Node:
-    """GatherTree-1: Tokens of each beam, traced from its last step back through its parents.
+    """Create GatherTree-1.
+
+    Token sequences of beams, traced from the last step of each beam back through its parents.
 
     Args:
-        step_ids: [time, batch, beam]: the token chosen at each step.
-        parent_idx: [time, batch, beam]: the beam that a step continues.
-        max_seq_len: [batch]: how many steps there are.
-        end_token: scalar: the token that ends a sequence, and fills the rest.
+        step_ids: [time, batch, beam]: the token of each step.
+        parent_idx: [time, batch, beam]: the beam that each step continues.
+        max_seq_len: [batch]: the number of steps.
+        end_token: the token that ends a sequence, and fills the remaining steps; a scalar.
         name: the name of the node.
     """
 
@@ -1026,9 +1032,9 @@ def group_convolution_backprop_data(
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         output_padding: elements to add at the end of each spatial axis.
         name: the name of the node.
     """
@@ -1039,11 +1045,11 @@ def interpolate(
     attrs: Mapping[str, Any],
     name: str | None = None,
 ) -> Node:
-    """Interpolate-1: Resize ``data`` along axes to ``target`` lengths.
+    """Interpolate-1: Resize ``data`` along ``axes`` to the lengths ``target``.
 
     Args:
         image: tensor to resize.
-        output_shape: 1-D; the length of each of the axes.
+        output_shape: new lengths of the axes, 1-D, in the order of the axes of data.
         attrs: the attributes by name.
         name: the name of the node.
     """
@@ -1057,11 +1063,11 @@ def lrn(
     size: int = 5,
     name: str | None = None,
 ) -> Node:
-    """LRN-1: Divide ``data`` by a power of the sum of squares in a window around each element.
+    """LRN-1: Divide ``data`` by a power of a scaled sum of squares in a window around each element.
 
     Args:
         data: tensor to normalize.
-        axes: axes along which the window extends, 1-D.
+        axes: axes of the window, 1-D.
         alpha: factor of the mean square.
         beta: exponent of the divisor.
         bias: added to the mean square before it is raised.
@@ -1085,7 +1091,7 @@ def lstm_cell(
 ) -> Node:
     """Create LSTMCell-1.
 
-    As version 4, with peepholes, coupled gates and other gate orders, which the page does not mention.
+    The same as version 4, with peepholes, coupled gates and other gate orders, which the specification lacks.
 
     Args:
         X: [batch, input].
@@ -1093,12 +1099,12 @@ def lstm_cell(
         initial_cell_state: [batch, hidden].
         W: weights of x for the gates f, i, c, o, [4 * hidden, input].
         R: weights of the hidden state, [4 * hidden, hidden].
-        B: biases, [4 * hidden]; none when absent.
+        B: biases, [4 * hidden]; 0 if absent.
         hidden_size: length of the hidden state.
         activations: the functions f of the gates f, i and o, g of c, and h of the cell state.
-        activations_alpha: parameters of the functions, which none of the functions allowed has.
-        activations_beta: more parameters of the functions, which none of the functions allowed has.
-        clip: gates are kept within this of 0 before they are activated; 0: they are not.
+        activations_alpha: parameters of the functions; ignored, as no allowed function has any.
+        activations_beta: second parameters of the functions; ignored, as no allowed function has any.
+        clip: gates are clipped to [-clip, clip] before activation; 0 for no clipping.
         name: the name of the node.
     """
 
@@ -1109,13 +1115,13 @@ def matmul(
     transpose_b: bool,
     name: str | None = None,
 ) -> Node:
-    """MatMul-1: Multiply the matrices in the last two axes of ``a`` and ``b``; leading axes are batches.
+    """MatMul-1: Multiply the matrices in the last two axes of ``a`` and ``b``; leading axes are batch axes.
 
     Args:
-        data_a: matrices of the left side, rank 1 or more.
-        data_b: matrices of the right side, rank 1 or more; batches broadcast.
-        transpose_a: swap the last two axes of a, unless it is 1-D.
-        transpose_b: swap the last two axes of b, unless it is 1-D.
+        data_a: left matrices, of rank 1 or more.
+        data_b: right matrices, of rank 1 or more; batch axes broadcast.
+        transpose_a: whether to swap the last two axes of a, unless it is 1-D.
+        transpose_b: whether to swap the last two axes of b, unless it is 1-D.
         name: the name of the node.
     """
 
@@ -1137,10 +1143,11 @@ def max_pool(
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         kernel_shape: length of the window along each spatial axis.
-        rounding_type: how the number of windows is rounded; with ceil, the last one may be cut off.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        rounding_type: rounding of the number of windows; with ceil, the last window may extend beyond the
+            data.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         name: the name of the node.
     """
 
@@ -1156,16 +1163,17 @@ def non_max_suppression(
 ) -> Node:
     """Create NonMaxSuppression-1.
 
-    Select ``boxes`` of each class; those with the best scores suppress those they overlap.
+    Select boxes of each class, the best first; each suppresses the boxes that it overlaps.
 
     Args:
         boxes: [batches, boxes, 4].
         scores: [batches, classes, boxes].
-        max_output_boxes_per_class: one number; absent, it is 0.
-        iou_threshold: one number: the overlap that suppresses; absent, it is 0.
-        score_threshold: one number: what scores must be above; absent, it is 0.
-        box_encoding: corner: y1, x1, y2, x2 of two corners opposite each other; center: x, y, width, height.
-        sort_result_descending: order by score; if not, by batch entry and class, and by score within.
+        max_output_boxes_per_class: maximum number of boxes of a class, one number; 0 if absent.
+        iou_threshold: overlap from which a box is suppressed, one number; 0 if absent.
+        score_threshold: exclusive minimum of scores, one number; 0 if absent.
+        box_encoding: corner: y1, x1, y2, x2 of two opposite corners; center: x, y, width, height.
+        sort_result_descending: whether to sort all boxes by score, instead of by batch entry, class and
+            score.
         name: the name of the node.
     """
 
@@ -1181,10 +1189,11 @@ def pad(
 
     Args:
         arg: tensor to pad.
-        pads_begin: elements to add before each axis; negative numbers cut.
-        pads_end: elements to add after each axis; negative numbers cut.
-        pad_mode: fill with pad_value, the outermost element, or a mirror image without or with that element.
-        arg_pad_value: scalar that fills, for pad_mode constant; absent, it is 0.
+        pads_begin: number of elements to add before each axis; negative to crop.
+        pads_end: number of elements to add after each axis; negative to crop.
+        pad_mode: value of the padding: pad_value, the outermost element, or a mirror image without (reflect)
+            or with (symmetric) the outermost element.
+        arg_pad_value: value of the padding in pad_mode constant, a scalar; 0 if absent.
         name: the name of the node.
     """
 
@@ -1270,12 +1279,12 @@ def reduce_logical_and(
     keep_dims: bool = False,
     name: str | None = None,
 ) -> Node:
-    """ReduceLogicalAnd-1: Whether all of ``data`` is true over ``axes``.
+    """ReduceLogicalAnd-1: Whether all elements of ``data`` are true, over ``axes``.
 
     Args:
         node: tensor to reduce.
         reduction_axes: axes to reduce, a scalar or 1-D; negative ones count from the end.
-        keep_dims: keep reduced axes, with length 1.
+        keep_dims: whether to keep reduced axes, with length 1.
         name: the name of the node.
     """
 
@@ -1285,12 +1294,12 @@ def reduce_logical_or(
     keep_dims: bool = False,
     name: str | None = None,
 ) -> Node:
-    """ReduceLogicalOr-1: Whether any of ``data`` is true over ``axes``.
+    """ReduceLogicalOr-1: Whether any element of ``data`` is true, over ``axes``.
 
     Args:
         node: tensor to reduce.
         reduction_axes: axes to reduce, a scalar or 1-D; negative ones count from the end.
-        keep_dims: keep reduced axes, with length 1.
+        keep_dims: whether to keep reduced axes, with length 1.
         name: the name of the node.
     """
 
@@ -1302,12 +1311,12 @@ def reduce_max(
 ) -> Node:
     """Create ReduceMax-1.
 
-    Maximum of ``data`` over ``axes``; NaN is ignored, and an empty axis gives the lowest number.
+    Maximum of ``data`` over ``axes``; NaN is ignored, and the maximum of no elements is the lowest number.
 
     Args:
         node: tensor to reduce.
         reduction_axes: axes to reduce, a scalar or 1-D; negative ones count from the end.
-        keep_dims: keep reduced axes, with length 1.
+        keep_dims: whether to keep reduced axes, with length 1.
         name: the name of the node.
     """
 
@@ -1322,7 +1331,7 @@ def reduce_mean(
     Args:
         node: tensor to reduce.
         reduction_axes: axes to reduce, a scalar or 1-D; negative ones count from the end.
-        keep_dims: keep reduced axes, with length 1.
+        keep_dims: whether to keep reduced axes, with length 1.
         name: the name of the node.
     """
 
@@ -1334,12 +1343,12 @@ def reduce_min(
 ) -> Node:
     """Create ReduceMin-1.
 
-    Minimum of ``data`` over ``axes``; NaN is ignored, and an empty axis gives the largest number.
+    Minimum of ``data`` over ``axes``; NaN is ignored, and the minimum of no elements is the largest number.
 
     Args:
         node: tensor to reduce.
         reduction_axes: axes to reduce, a scalar or 1-D; negative ones count from the end.
-        keep_dims: keep reduced axes, with length 1.
+        keep_dims: whether to keep reduced axes, with length 1.
         name: the name of the node.
     """
 
@@ -1349,12 +1358,12 @@ def reduce_prod(
     keep_dims: bool = False,
     name: str | None = None,
 ) -> Node:
-    """ReduceProd-1: Product of ``data`` over ``axes``, rounded once as sums are.
+    """ReduceProd-1: Product of ``data`` over ``axes``, computed with a wide accumulator and rounded once.
 
     Args:
         node: tensor to reduce.
         reduction_axes: axes to reduce, a scalar or 1-D; negative ones count from the end.
-        keep_dims: keep reduced axes, with length 1.
+        keep_dims: whether to keep reduced axes, with length 1.
         name: the name of the node.
     """
 
@@ -1369,7 +1378,7 @@ def reduce_sum(
     Args:
         node: tensor to reduce.
         reduction_axes: axes to reduce, a scalar or 1-D; negative ones count from the end.
-        keep_dims: keep reduced axes, with length 1.
+        keep_dims: whether to keep reduced axes, with length 1.
         name: the name of the node.
     """
 
@@ -1405,8 +1414,8 @@ def reshape(node: NodeInput, output_shape: NodeInput, special_zero: bool, name: 
 
     Args:
         node: tensor to reshape.
-        output_shape: 1-D lengths; -1 stands for the remaining elements, 0 as special_zero says.
-        special_zero: whether a 0 copies the length of the same axis of the data.
+        output_shape: the new shape, 1-D; one length may be -1, for the remaining elements.
+        special_zero: whether a length of 0 copies that of the same axis of data.
         name: the name of the node.
     """
 
@@ -1421,7 +1430,7 @@ def reverse_sequence(
 
     Args:
         input: a batch of sequences.
-        seq_lengths: 1-D: how many elements to reverse, for each entry of the batch.
+        seq_lengths: number of elements to reverse, for each batch entry, 1-D.
         batch_axis: axis of the batch; a negative one counts from the end.
         seq_axis: axis of the sequences; a negative one counts from the end.
         name: the name of the node.
@@ -1468,7 +1477,8 @@ def space_to_depth(data: NodeInput, mode: str, block_size: int = 1, name: str | 
 
     Args:
         data: [batch, channels, spatial...].
-        mode: whether the channels are ordered by place in the block, then by channel, or the other way round.
+        mode: order of channels in the deeper tensor: by position in the block, then by channel, or vice
+            versa.
         block_size: length of a block along each spatial axis.
         name: the name of the node.
     """
@@ -1489,13 +1499,11 @@ def squared_difference(
     """
 
 def squeeze(data: NodeInput, axes: NodeInput, name: str | None = None) -> Node:
-    """Create Squeeze-1.
-
-    Remove ``axes`` of length 1 from ``data``; the rank does not depend on lengths still unknown.
+    """Squeeze-1: Remove ``axes`` of length 1 from ``data``; axes of unknown length are assumed to be removed.
 
     Args:
         data: tensor to squeeze.
-        axes: axes to remove; none, or an empty list, means all of length 1.
+        axes: axes to remove; all axes of length 1 if absent or empty.
         name: the name of the node.
     """
 
@@ -1513,23 +1521,24 @@ def strided_slice(
 ) -> Node:
     """Create StridedSlice-1.
 
-    Elements of ``data`` from ``begin`` to before ``end`` by ``strides``, subject to the masks.
+    The elements of ``data`` from ``begin`` to ``end`` (exclusive) in steps of ``strides``, subject to the
+    masks.
 
     Args:
         data: tensor to slice.
-        begin: 1-D; first indices; negative ones count from the end, and all are clamped.
-        end: 1-D; indices behind the last ones, likewise.
-        strides: 1-D; steps, negative backwards, never 0; 1 when absent.
-        begin_mask: where 1, the slice starts where the axis does; entry by entry of begin, 0 where it is too
-            short.
-        end_mask: where 1, the slice extends to the end of the axis; entry by entry of begin, 0 where it is
-            too short.
-        new_axis_mask: where 1, an axis of length 1 is inserted; entry by entry of begin, 0 where it is too
-            short.
-        shrink_axis_mask: where 1, only the element at begin is taken, and the axis goes; entry by entry of
-            begin, 0 where it is too short.
-        ellipsis_mask: where 1, as many axes are taken whole as the others leave; once only; entry by entry of
-            begin, 0 where it is too short.
+        begin: indices of the first elements, 1-D; negative ones count from the end, and all are clamped.
+        end: exclusive ends, 1-D; negative ones count from the end, and all are clamped.
+        strides: steps, 1-D; nonzero, and negative to go backwards; 1 if absent.
+        begin_mask: one entry for each element of begin; where it is 1, the slice starts at the first element
+            of the axis; missing entries are 0.
+        end_mask: one entry for each element of begin; where it is 1, the slice extends to the end of the
+            axis; missing entries are 0.
+        new_axis_mask: one entry for each element of begin; where it is 1, an axis of length 1 is inserted;
+            missing entries are 0.
+        shrink_axis_mask: one entry for each element of begin; where it is 1, only the element at begin is
+            taken, and the axis is removed; missing entries are 0.
+        ellipsis_mask: one entry for each element of begin; where it is 1, all axes that no other entry slices
+            are taken whole; at most one entry may be 1; missing entries are 0.
         name: the name of the node.
     """
 
@@ -1537,19 +1546,20 @@ def topk(data: NodeInput, k: NodeInput, axis: int, mode: str, sort: str, name: s
     """TopK-1: The ``k`` largest or smallest elements of ``data`` along an axis, and their indices.
 
     Args:
-        data: tensor to choose from.
-        k: scalar: how many elements to choose, at least 1.
-        axis: axis to choose along; a negative one counts from the end.
-        mode: whether to choose the largest or the smallest.
-        sort: value: best first; index: in the order of the data; none: in any order, here as value.
+        data: tensor to select from.
+        k: number of elements to select, a scalar of at least 1.
+        axis: axis to select along; a negative one counts from the end.
+        mode: whether to select the largest or the smallest elements.
+        sort: order of the selected elements: best first (value), as in data (index), or any (none, here as
+            value).
         name: the name of the node.
     """
 
 def transpose(data: NodeInput, input_order: NodeInput, name: str | None = None) -> Node:
-    """Transpose-1: Permute the axes of ``data`` into the given ``order``.
+    """Transpose-1: Permute the axes of ``data`` into ``order``.
 
     Args:
         data: tensor to transpose.
-        input_order: for each axis of the result, the axis of the data; empty to reverse them.
+        input_order: the axis of data for each axis of the result, 1-D; empty to reverse the axes.
         name: the name of the node.
     """

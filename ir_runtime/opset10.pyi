@@ -87,9 +87,9 @@ def unique(
     """Unique-10: Unique elements of ``data``, or unique slices along ``axis``.
 
     Args:
-        data: tensor to look through.
-        axis: one number; absent, elements of the flattened data are compared.
-        sorted: whether unique is in ascending order; otherwise in that of the data.
+        data: tensor to search.
+        axis: axis of the slices, one number; if absent, elements of the flattened data.
+        sorted: whether unique is in ascending order, instead of the order of data.
         index_element_type: type of indices and inverse, i64 or i32.
         count_element_type: type of counts, i64 or i32.
         name: the name of the node.
@@ -110,24 +110,24 @@ def interpolate(
     axes: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """Interpolate-4: Resize ``data`` along ``axes`` to given ``sizes`` or by given ``scales``.
+    """Interpolate-4: Resize ``data`` along ``axes``, to the lengths ``sizes`` or by the factors ``scales``.
 
     Args:
         image: tensor to resize.
-        output_shape: new lengths, for shape_calculation_mode sizes; else ignored.
-        scales: factors of lengths, for shape_calculation_mode scales; else ignored.
-        mode: how to compute elements between those there are: as the nearest one; from the nearest two along
-            each axis, as TensorFlow or ONNX do; or from four.
-        shape_calculation_mode: whether lengths are given, or what to multiply those of the padded data with;
-            rounded down.
-        pads_begin: zeros to add before each axis; none where it ends.
-        pads_end: zeros to add behind each axis; none where it ends.
-        coordinate_transformation_mode: the position of an element on the data; ignored by the pillow modes.
-        nearest_mode: which element is nearest, for mode nearest; simple: the next one where the data shrinks,
-            else the one before.
-        antialias: for mode linear: wider averages where the data shrinks.
+        output_shape: new lengths of the axes; ignored unless shape_calculation_mode is sizes.
+        scales: factors of the lengths; ignored unless shape_calculation_mode is scales.
+        mode: interpolation from the nearest element; from two elements along each axis, as in TensorFlow
+            (linear) or ONNX; or from four (cubic).
+        shape_calculation_mode: whether lengths are given, or factors of the lengths of the padded data;
+            products are rounded down.
+        pads_begin: zeros to add before each axis; 0 for missing axes.
+        pads_end: zeros to add after each axis; 0 for missing axes.
+        coordinate_transformation_mode: map from output to input coordinates; ignored by the pillow modes.
+        nearest_mode: rounding of input coordinates in mode nearest; simple: up where the axis shrinks, else
+            down.
+        antialias: whether mode linear averages over wider windows when it shrinks data.
         cube_coeff: steepness of the curve of modes cubic and bicubic_pillow.
-        axes: axes to resize, from 0; all when absent.
+        axes: axes to resize, nonnegative; all axes if absent.
         name: the name of the node.
     """
 

@@ -73,13 +73,14 @@ def topk(
     """TopK-11: The ``k`` largest or smallest elements of ``data`` along an axis, and their indices.
 
     Args:
-        data: tensor to choose from.
-        k: scalar: how many elements to choose, at least 1.
-        axis: axis to choose along; a negative one counts from the end.
-        mode: whether to choose the largest or the smallest.
-        sort: value: best first; index: in the order of the data; none: in any order, here as value.
+        data: tensor to select from.
+        k: number of elements to select, a scalar of at least 1.
+        axis: axis to select along; a negative one counts from the end.
+        mode: whether to select the largest or the smallest elements.
+        sort: order of the selected elements: best first (value), as in data (index), or any (none, here as
+            value).
         index_element_type: element type of the indices, i64 or i32.
-        stable: whether equal elements keep their order; here they always do.
+        stable: whether equal elements keep their order, which they always do here.
         name: the name of the node.
     """
 
@@ -97,23 +98,23 @@ def interpolate(
     axes: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """Interpolate-11: As version 4, with two more modes, and sizes or scales on one port.
+    """Interpolate-11: The same as version 4, with the pillow modes, and one port for sizes or scales.
 
     Args:
         image: tensor to resize.
-        scales_or_sizes: new lengths or factors of lengths, as shape_calculation_mode says.
-        mode: how to compute elements between those there are: as the nearest one; from the nearest two along
-            each axis, as TensorFlow or ONNX do; from four; or as the library Pillow, from all that become
-            one, along exactly two axes.
-        shape_calculation_mode: whether lengths are given, or what to multiply those of the padded data with;
-            rounded down.
-        pads_begin: zeros to add before each axis; none where it ends.
-        pads_end: zeros to add behind each axis; none where it ends.
-        coordinate_transformation_mode: the position of an element on the data; ignored by the pillow modes.
-        nearest_mode: which element is nearest, for mode nearest; simple: the next one where the data shrinks,
-            else the one before.
-        antialias: for mode linear: wider averages where the data shrinks.
+        scales_or_sizes: new lengths of the axes, or their factors, by shape_calculation_mode.
+        mode: interpolation from the nearest element; from two elements along each axis, as in TensorFlow
+            (linear) or ONNX; from four (cubic); or as in Pillow, from all elements in the window, along
+            exactly two axes.
+        shape_calculation_mode: whether lengths are given, or factors of the lengths of the padded data;
+            products are rounded down.
+        pads_begin: zeros to add before each axis; 0 for missing axes.
+        pads_end: zeros to add after each axis; 0 for missing axes.
+        coordinate_transformation_mode: map from output to input coordinates; ignored by the pillow modes.
+        nearest_mode: rounding of input coordinates in mode nearest; simple: up where the axis shrinks, else
+            down.
+        antialias: whether mode linear averages over wider windows when it shrinks data.
         cube_coeff: steepness of the curve of modes cubic and bicubic_pillow.
-        axes: axes to resize, from 0; all when absent.
+        axes: axes to resize, nonnegative; all axes if absent.
         name: the name of the node.
     """

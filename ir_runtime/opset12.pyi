@@ -106,14 +106,15 @@ def pad(
     arg_pad_value: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """Pad-12: Extend or shorten ``data`` by ``pads_begin`` and ``pads_end`` elements along each axis.
+    """Pad-12: Extend or crop ``data`` by ``pads_begin`` and ``pads_end`` elements along each axis.
 
     Args:
         arg: tensor to pad.
-        pads_begin: elements to add before each axis; negative numbers cut.
-        pads_end: elements to add after each axis; negative numbers cut.
-        pad_mode: fill with pad_value, the outermost element, or a mirror image without or with that element.
-        arg_pad_value: scalar that fills, for pad_mode constant; absent, it is 0.
+        pads_begin: number of elements to add before each axis; negative to crop.
+        pads_end: number of elements to add after each axis; negative to crop.
+        pad_mode: value of the padding: pad_value, the outermost element, or a mirror image without (reflect)
+            or with (symmetric) the outermost element.
+        arg_pad_value: value of the padding in pad_mode constant, a scalar; 0 if absent.
         name: the name of the node.
     """
 
@@ -128,15 +129,16 @@ def scatter_elements_update(
 ) -> Node:
     """Create ScatterElementsUpdate-12.
 
-    Combine the elements of ``data`` at ``indices`` along ``axis`` with ``updates``.
+    Replace the elements of ``data`` at ``indices`` along ``axis`` by ``updates``, or reduce them with
+    ``updates``.
 
     Args:
         data: tensor to copy.
-        indices: for each update its place along axis; a negative one counts from the end.
-        updates: of the shape of indices; places along other axes are as in data.
-        axis: one number; a negative one counts from the end.
-        reduction: how an update is combined with the element at its place; none replaces it, mean of integers
-            rounds down.
-        use_init_val: whether what is in data takes part in the reduction.
+        indices: index along the axis of each update; a negative one counts from the end.
+        updates: the updates, of the shape of indices; along other axes, they are aligned with data.
+        axis: the axis, one number; a negative one counts from the end.
+        reduction: reduction of updates with the element that they update; none replaces the element, and
+            means of integers are rounded down.
+        use_init_val: whether the elements of data take part in the reduction.
         name: the name of the node.
     """

@@ -75,17 +75,18 @@ def nms_rotated(
 ) -> Node:
     """Create NMSRotated-13.
 
-    Select rotated ``boxes`` of each class; those with the best scores suppress those they overlap.
+    Select rotated boxes of each class, the best first; each suppresses the boxes that it overlaps.
 
     Args:
         boxes: [batches, boxes, 5]: x and y of the centre, width, height, angle in radians.
         scores: [batches, classes, boxes].
-        max_output_boxes_per_class: one number.
-        iou_threshold: one number: the overlap that is still allowed.
-        score_threshold: one number: what scores must be above.
-        sort_result_descending: order by score; if not, by batch entry and class, and by score within.
+        max_output_boxes_per_class: maximum number of boxes of a class, one number.
+        iou_threshold: maximum overlap of boxes of a class, one number.
+        score_threshold: exclusive minimum of scores, one number.
+        sort_result_descending: whether to sort all boxes by score, instead of by batch entry, class and
+            score.
         output_type: element type of the indices, i64 or i32.
-        clockwise: whether angles turn clockwise.
+        clockwise: whether angles are clockwise.
         name: the name of the node.
     """
 
@@ -149,13 +150,13 @@ def fake_convert(
     destination_type: str = "f8e4m3",
     name: str | None = None,
 ) -> Node:
-    """FakeConvert-13: Scale and shift ``data``, round it to an 8-bit float type, then scale and shift back.
+    """FakeConvert-13: Scale and shift ``data``, round it to an 8-bit float type, then shift and scale back.
 
     Args:
         data: tensor to round.
-        scale: factor before rounding, divisor after it, of a shape that broadcasts to that of data.
-        shift: subtracted before rounding, added after it, of the shape of scale; absent, 0.
-        destination_type: the type whose numbers to round to.
+        scale: factor before rounding and divisor after it, which broadcasts to data.
+        shift: subtracted before rounding and added after it, of the shape of scale; 0 if absent.
+        destination_type: type to round to.
         name: the name of the node.
     """
 
@@ -171,16 +172,15 @@ def fake_quantize(
 ) -> Node:
     """Create FakeQuantize-1.
 
-    Round ``data`` to evenly spaced levels between two limits, then map these to output limits.
+    Round ``data`` to evenly spaced levels between the input limits, then map the levels to the output limits.
 
     Args:
         data: tensor to quantize.
-        input_low: where levels begin, of a shape that broadcasts to that of data.
-        input_high: where levels end, of a shape that broadcasts to that of data; where it equals input_low
-            there are two levels.
-        output_low: what the first level becomes, of a shape that broadcasts to that of data.
-        output_high: what the last level becomes, of a shape that broadcasts to that of data.
-        levels: number of levels, those at both ends included.
+        input_low: the first level, which broadcasts to data.
+        input_high: the last level, which broadcasts to data; if it equals input_low there are two levels.
+        output_low: the output for the first level, which broadcasts to data.
+        output_high: the output for the last level, which broadcasts to data.
+        levels: number of levels, including both limits.
         auto_broadcast: broadcasting rule: none, as in NumPy, or of the second input to the first.
         name: the name of the node.
     """
@@ -219,15 +219,15 @@ def scaled_dot_product_attention(
 ) -> Node:
     """Create ScaledDotProductAttention-13.
 
-    Mean of ``value``, weighted by the softmax over keys of ``query @ key.T * scale + mask``.
+    Mean of ``value`` weighted by the softmax, over keys, of ``query @ key.T * scale + attention_mask``.
 
     Args:
         query: [N, ..., L, E].
         key: [N, ..., S, E]; batch axes broadcast.
         value: [N, ..., S, Ev].
-        attention_mask: [..., L or 1, S or 1]: numbers to add to the scores, or whether a query sees a key; a
-            scalar masks nothing; ignored when causal.
-        scale: factor of the scores, one number; 1 / sqrt(E) when absent.
-        causal: whether query i sees the keys 0 to i only, of however many keys.
+        attention_mask: [..., L or 1, S or 1]: numbers to add to the scores, or booleans that tell whether a
+            query attends to a key; a scalar masks nothing; ignored if causal is true.
+        scale: factor of the scores, one number; 1 / sqrt(E) if absent.
+        causal: whether query i attends to keys 0 to i only.
         name: the name of the node.
     """

@@ -69,11 +69,11 @@ __all__ += ["tensor_iterator", "tile", "topk", "transpose", "unique", "unsqueeze
 def inverse(data: NodeInput, adjoint: bool = False, name: str | None = None) -> Node:
     """Create Inverse-14.
 
-    Inverses of the matrices in the last two axes of ``data``, computed in f32, as the page requires.
+    Inverses of the matrices in the last two axes of ``data``, computed in f32, as the specification requires.
 
     Args:
         data: [..., N, N].
-        adjoint: transpose each inverse.
+        adjoint: whether to transpose each inverse.
         name: the name of the node.
     """
 
@@ -88,7 +88,7 @@ def avg_pool(
     auto_pad: str | None = None,
     name: str | None = None,
 ) -> Node:
-    """AvgPool-14: As version 1, with one more rounding mode.
+    """AvgPool-14: The same as version 1, with the additional rounding mode ceil_torch.
 
     Args:
         data_batch: [N, C, spatial...].
@@ -96,12 +96,12 @@ def avg_pool(
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         kernel_shape: length of the window along each spatial axis.
-        exclude_pad: whether the mean is over data only, without padding.
-        rounding_type: how the number of windows is rounded; with ceil, the last one may be cut off;
-            ceil_torch leaves it out if it would start in the padding.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        exclude_pad: whether to exclude padding from the mean.
+        rounding_type: rounding of the number of windows; with ceil, the last window may extend beyond the
+            data; ceil_torch drops it if it starts in the padding.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         name: the name of the node.
     """
 
@@ -118,12 +118,13 @@ def convert_promote_types(
     Convert both inputs to a common element type that represents the values of either.
 
     Args:
-        left_node: a tensor.
-        right_node: a tensor.
-        promote_unsafe: allow a type that may not hold an input's numbers, or that neither input has.
-        pytorch_scalar_promotion: let a scalar take the type of a tensor that is none, if both are of one
-            kind.
-        u64_integer_promotion_target: the type that u64 and a signed integer become.
+        left_node: first tensor.
+        right_node: second tensor.
+        promote_unsafe: whether to allow a type that does not represent all values of the inputs, or that
+            neither input has.
+        pytorch_scalar_promotion: whether a scalar takes the type of a tensor of higher rank, if both types
+            are of one kind.
+        u64_integer_promotion_target: common type of u64 and a signed integer.
         name: the name of the node.
     """
 
@@ -140,21 +141,21 @@ def max_pool(
     axis: int = 0,
     name: str | None = None,
 ) -> Node:
-    """MaxPool-14: As version 8, with one more rounding mode.
+    """MaxPool-14: The same as version 8, with the additional rounding mode ceil_torch.
 
     Args:
         data: [N, C, spatial...].
         strides: step of the window along each spatial axis.
-        dilations: distance between elements of the window along each spatial axis; 1 when absent.
+        dilations: distance between elements of the window along each spatial axis; 1 if absent.
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         kernel_shape: length of the window along each spatial axis.
-        rounding_type: how the number of windows is rounded; with ceil, the last one may be cut off;
-            ceil_torch leaves it out if it would start in the padding.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        rounding_type: rounding of the number of windows; with ceil, the last window may extend beyond the
+            data; ceil_torch drops it if it starts in the padding.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         index_element_type: type of the indices, i64 or i32.
-        axis: first axis that the indices count over; negative ones count from the end.
+        axis: first axis that the indices span; a negative one counts from the end.
         name: the name of the node.
     """

@@ -78,15 +78,17 @@ def embedding_bag_offsets(
     reduction: str = "sum",
     name: str | None = None,
 ) -> Node:
-    """EmbeddingBagOffsets-15: For each bag, the sum or mean of the rows of ``emb_table`` at its ``indices``.
+    """Create EmbeddingBagOffsets-15.
+
+    The sum or mean of the rows of ``emb_table`` in each bag, whose ``indices`` start at ``offsets``.
 
     Args:
-        emb_table: [rows, ...]: the rows to add up.
-        indices: 1-D: rows of the table, bag after bag.
-        offsets: 1-D: where in indices each bag starts, ascending.
-        default_index: scalar: row for empty bags; absent or -1, they are zeros.
-        per_sample_weights: 1-D: a factor for each index.
-        reduction: how rows of a bag are reduced; only sum takes weights.
+        emb_table: the embedding table, [rows, ...].
+        indices: rows of the table, bag after bag, 1-D.
+        offsets: the start of each bag in indices, 1-D and ascending.
+        default_index: row for empty bags, a scalar; zeros if absent or -1.
+        per_sample_weights: factor of each index, 1-D.
+        reduction: reduction of the rows of a bag; only sum allows weights.
         name: the name of the node.
     """
 
@@ -97,13 +99,15 @@ def embedding_bag_packed(
     reduction: str = "sum",
     name: str | None = None,
 ) -> Node:
-    """EmbeddingBagPacked-15: For each row of ``indices``, the sum or mean of those rows of ``emb_table``.
+    """Create EmbeddingBagPacked-15.
+
+    The sum or mean of the rows of ``emb_table`` in each bag, which is a row of ``indices``.
 
     Args:
-        emb_table: [rows, ...]: the rows to add up.
-        indices: [bags, rows of a bag]: rows of the table.
-        per_sample_weights: a factor for each index.
-        reduction: how rows of a bag are reduced; only sum takes weights.
+        emb_table: the embedding table, [rows, ...].
+        indices: rows of the table, [bags, rows of a bag].
+        per_sample_weights: factor of each index, of the shape of indices.
+        reduction: reduction of the rows of a bag; only sum allows weights.
         name: the name of the node.
     """
 
@@ -118,15 +122,16 @@ def slice_scatter(
 ) -> Node:
     """Create SliceScatter-15.
 
-    ``data`` with the elements from ``start`` to before ``stop`` by ``step`` replaced by ``updates``.
+    ``data`` with the elements from ``start`` to ``stop`` (exclusive), in steps of ``step``, replaced by
+    ``updates``.
 
     Args:
         data: tensor to update.
-        updates: the new elements, in the shape of the slices.
-        start: 1-D; first indices; negative ones count from the end, and all are clamped.
-        stop: 1-D; indices behind the last ones, likewise.
-        step: 1-D; numbers from one element to the next, negative backwards, never 0.
-        axes: 1-D; the axes, each once; the first ones when absent.
+        updates: the new elements, of the shape of the slice.
+        start: indices of the first elements, 1-D; negative ones count from the end, and all are clamped.
+        stop: exclusive ends, 1-D; negative ones count from the end, and all are clamped.
+        step: steps, 1-D; nonzero, and negative to go backwards.
+        axes: distinct axes to slice, 1-D; the first axes if absent.
         name: the name of the node.
     """
 
@@ -140,8 +145,9 @@ def squeeze(
 
     Args:
         data: tensor to squeeze.
-        axes: axes to remove; none, or an empty list, means all of length 1.
-        allow_axis_skip: take an axis of unknown length for one that may stay: the rank is unknown then.
+        axes: axes to remove; all axes of length 1 if absent or empty.
+        allow_axis_skip: whether an axis of unknown length may be kept, which makes the rank of the output
+            unknown.
         name: the name of the node.
     """
 
@@ -151,17 +157,19 @@ def string_tensor_pack(
     symbols: NodeInput,
     name: str | None = None,
 ) -> Node:
-    """StringTensorPack-15: Strings from their bytes: the i-th is ``symbols[begins[i]:ends[i]]``.
+    """StringTensorPack-15: Build strings from bytes: string i is ``symbols[begins[i]:ends[i]]``.
 
     Args:
-        begins: where strings begin, of any shape.
-        ends: where strings end: the place behind their last byte, of the shape of begins.
-        symbols: bytes in UTF-8, 1-D.
+        begins: start of each string in symbols, of any shape.
+        ends: exclusive end of each string in symbols, of the shape of begins.
+        symbols: UTF-8 bytes, 1-D.
         name: the name of the node.
     """
 
 def string_tensor_unpack(data: NodeInput, name: str | None = None) -> Node:
-    """StringTensorUnpack-15: Concatenated bytes of the strings in ``data``, and the begin and end of each.
+    """Create StringTensorUnpack-15.
+
+    The concatenated bytes of the strings in ``data``, with the start and end of each.
 
     Args:
         data: strings, of any shape.
@@ -213,13 +221,13 @@ def col2im(
     Combine the columns of ``data``, flattened patches, into an image; overlapping elements are added.
 
     Args:
-        data: [batch, channels * patch elements, patches], or without batch.
+        data: [batch, channels * patch elements, patches]; the batch axis is optional.
         output_size: rows and columns of the image.
         kernel_size: rows and columns of a patch.
         strides: distance between patches.
         dilations: distance between the elements of a patch.
-        pads_begin: rows and columns by which patches start before the image.
-        pads_end: rows and columns by which patches end behind the image.
+        pads_begin: rows and columns of padding before the image, which are dropped.
+        pads_end: rows and columns of padding after the image, which are dropped.
         name: the name of the node.
     """
 
@@ -257,13 +265,15 @@ def scatter_nd_update(
     reduction: str | None = None,
     name: str | None = None,
 ) -> Node:
-    """ScatterNDUpdate-15: Combine the elements or slices of ``data`` at ``indices`` with ``updates``.
+    """Create ScatterNDUpdate-15.
+
+    Replace the elements or slices of ``data`` at ``indices`` by ``updates``, or reduce them with ``updates``.
 
     Args:
         data: tensor to copy.
-        indices: tuples along the last axis, each naming an element or a slice of data.
-        updates: an element or a slice for each tuple.
-        reduction: how an update is combined with the element at its place; none replaces it.
+        indices: index tuples along the last axis, each of which selects an element or a slice.
+        updates: an element or a slice for each index tuple.
+        reduction: reduction of an update with the element that it updates; none replaces the element.
         name: the name of the node.
     """
 
@@ -276,9 +286,10 @@ def search_sorted(
     """SearchSorted-15: Positions at which to insert ``values`` so that ``sorted_sequence`` stays sorted.
 
     Args:
-        sorted_sequence: 1-D, or shaped as values but along the last axis; ascending along it.
-        values: numbers to find places for.
-        right_mode: insert behind equal elements instead of before them.
+        sorted_sequence: ascending along the last axis; 1-D, or of the shape of values except along the last
+            axis.
+        values: values to search for.
+        right_mode: whether to insert after equal elements, instead of before them.
         name: the name of the node.
     """
 
@@ -290,13 +301,15 @@ def stft(
     transpose_frames: bool,
     name: str | None = None,
 ) -> Node:
-    """STFT-15: The first half of the discrete Fourier transform of each frame of a real ``signal``.
+    """Create STFT-15.
+
+    Discrete Fourier transform of each frame of a real ``signal``, of which the first half is returned.
 
     Args:
-        data: one signal, 1-D, or a batch of them, 2-D.
-        window: factors of a frame's elements, 1-D; at most as many as a frame has.
+        data: a signal, [length], or a batch of signals, [batch, length].
+        window: factors of the elements of a frame, 1-D; at most as long as a frame.
         frame_size: length of a frame, a scalar.
-        frame_step: distance from frame to frame, a scalar.
-        transpose_frames: put the frequencies before the frames.
+        frame_step: distance between frames, a scalar.
+        transpose_frames: whether to return frequencies before frames.
         name: the name of the node.
     """

@@ -88,15 +88,13 @@ def sparse_fill_empty_rows(
     default_value: NodeInput,
     name: str | None = None,
 ) -> Node:
-    """Create SparseFillEmptyRows-16.
-
-    Put ``default_value`` at the start of each row of a sparse matrix that has no elements.
+    """SparseFillEmptyRows-16: Insert ``default_value`` at the start of each empty row of a sparse matrix.
 
     Args:
-        values: 1-D: the elements.
-        dense_shape: rows and columns of the matrix.
-        indices: [elements, 2]: row and column of each element.
-        default_value: scalar for empty rows.
+        values: the elements, 1-D.
+        dense_shape: numbers of rows and columns of the matrix, [2].
+        indices: row and column of each element, [elements, 2].
+        default_value: element to insert into empty rows, a scalar.
         name: the name of the node.
     """
 
@@ -112,7 +110,7 @@ def avg_pool(
     dilations: Sequence[int] | None = None,
     name: str | None = None,
 ) -> Node:
-    """AvgPool-16: As version 14, with dilations.
+    """AvgPool-16: The same as version 14, with dilations.
 
     Args:
         data_batch: [N, C, spatial...].
@@ -120,13 +118,13 @@ def avg_pool(
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         kernel_shape: length of the window along each spatial axis.
-        exclude_pad: whether the mean is over data only, without padding.
-        rounding_type: how the number of windows is rounded; with ceil, the last one may be cut off;
-            ceil_torch leaves it out if it would start in the padding.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
-        dilations: distance between elements of the window along each spatial axis; 1 when absent.
+        exclude_pad: whether to exclude padding from the mean.
+        rounding_type: rounding of the number of windows; with ceil, the last window may extend beyond the
+            data; ceil_torch drops it if it starts in the padding.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
+        dilations: distance between elements of the window along each spatial axis; 1 if absent.
         name: the name of the node.
     """
 
@@ -140,17 +138,18 @@ def istft(
     signal_length: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """ISTFT-16: Inverse of STFT: frames are added, and divided by the sum of squared windows.
+    """ISTFT-16: Inverse of STFT: frames are overlapped, added, and divided by the sum of squared windows.
 
     Args:
-        data: [batch, frequencies, frames, 2], the real and the imaginary part last, or without batch.
-        window: factors of a frame's elements, 1-D; at most as many as a frame has.
+        data: [batch, frequencies, frames, 2], the real and the imaginary part last; the batch axis is
+            optional.
+        window: factors of the elements of a frame, 1-D; at most as long as a frame.
         frame_size: length of a frame, a scalar.
-        frame_step: distance from frame to frame, a scalar.
-        center: leave out half a frame at the beginning, which was added for the transform.
-        normalized: multiply by the square root of frame_size, by which data was divided.
-        signal_length: how long to make the signal, one number, by cutting or by adding zeros at the end;
-            absent, all that frames cover, and if center is true less half a frame on both sides.
+        frame_step: distance between frames, a scalar.
+        center: whether to drop half a frame at the start, by which the signal was padded for the transform.
+        normalized: whether to multiply by the square root of frame_size, by which data was divided.
+        signal_length: length of the signal, one number, to which it is truncated or padded with zeros at the
+            end; if absent, all that frames cover, without half a frame at both ends if center is true.
         name: the name of the node.
     """
 
@@ -163,16 +162,16 @@ def one_hot(
     negative_indices_mode: str | None = None,
     name: str | None = None,
 ) -> Node:
-    """OneHot-16: As version 1, where negative classes may count from the end.
+    """OneHot-16: The same as version 1, except that negative classes may count from the end.
 
     Args:
         indices: the class of each element.
         depth: number of classes, a scalar.
-        on_value: what stands at the class, a scalar.
-        off_value: what stands elsewhere, a scalar.
-        axis: where the output has the new axis; negative ones count from the end.
-        negative_indices_mode: normalize: negative classes count from the end; ignore_negative, on the page
-            ignore-negative: they set nothing.
+        on_value: value at the class, a scalar.
+        off_value: value elsewhere, a scalar.
+        axis: position of the new axis in the output; a negative one counts from the end.
+        negative_indices_mode: normalize: negative classes count from the end; ignore_negative (ignore-
+            negative in the specification): they set nothing.
         name: the name of the node.
     """
 

@@ -78,12 +78,12 @@ def grouped_matmul(
     offsets: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """GroupedMatMul-17: Multiply groups of rows of ``mat_a`` with the transposed matrices ``mat_b``.
+    """GroupedMatMul-17: Multiply each group of rows of ``mat_a`` with its transposed matrix of ``mat_b``.
 
     Args:
-        mat_a: [rows, K] where offsets part them into groups, or [G, M, K].
+        mat_a: [rows, K] with offsets, or [G, M, K] without.
         mat_b: [G, N, K].
-        offsets: [G], where each group of rows ends; only for 2-D mat_a.
+        offsets: [G], the exclusive end of each group of rows; only for 2-D mat_a.
         name: the name of the node.
     """
 

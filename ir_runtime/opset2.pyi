@@ -43,13 +43,13 @@ def batch_to_space(
 ) -> Node:
     """Create BatchToSpace-2.
 
-    Move parts of the batch of ``data`` into blocks along the spatial axes, then crop these.
+    Move parts of the batch of ``data`` into blocks along the spatial axes, then crop the spatial axes.
 
     Args:
         data: [batch, spatial...].
         block_shape: 1-D: length of a block along each axis; 1 for the batch.
-        crops_begin: 1-D: elements to cut from the beginning of each axis; 0 for the batch.
-        crops_end: 1-D: elements to cut from the end of each axis; 0 for the batch.
+        crops_begin: 1-D: elements to crop at the start of each axis; 0 for the batch.
+        crops_end: 1-D: elements to crop at the end of each axis; 0 for the batch.
         name: the name of the node.
     """
 
@@ -67,8 +67,8 @@ def space_to_batch(
     Args:
         data: [batch, spatial...].
         block_shape: 1-D: length of a block along each axis; 1 for the batch.
-        pads_begin: 1-D: zeros to add before each axis; none for the batch.
-        pads_end: 1-D: zeros to add after each axis; none for the batch.
+        pads_begin: 1-D: zeros to add before each axis; 0 for the batch.
+        pads_end: 1-D: zeros to add after each axis; 0 for the batch.
         name: the name of the node.
     """
 
@@ -87,12 +87,12 @@ def mvn(
     eps: float = 1e-09,
     name: str | None = None,
 ) -> Node:
-    """MVN-1: As version 6, with the axes as an attribute.
+    """MVN-1: The same as version 6, with the axes as an attribute.
 
     Args:
         data: [N, C, ...] unless reduction_axes are given.
-        across_channels: one mean for all channels, without reduction_axes.
-        normalize_variance: divide by the standard deviation, too.
+        across_channels: whether all channels share a mean; ignored if reduction_axes are given.
+        normalize_variance: whether to divide by the standard deviation.
         eps: added to the variance.
         name: the name of the node.
     """

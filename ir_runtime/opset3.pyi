@@ -44,7 +44,7 @@ def assign(new_value: NodeInput, variable_id: str, name: str | None = None) -> N
     """Assign-3: Assign ``new_value`` to a variable, for the next run to read.
 
     Args:
-        new_value: what the variable holds from now on.
+        new_value: the new value of the variable.
         variable_id: the name of the variable.
         name: the name of the node.
     """
@@ -77,14 +77,16 @@ def embedding_bag_offsets_sum(
     per_sample_weights: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """EmbeddingBagOffsetsSum-3: For each bag, the sum of the rows of ``emb_table`` at its ``indices``.
+    """Create EmbeddingBagOffsetsSum-3.
+
+    The sum of the rows of ``emb_table`` in each bag, whose ``indices`` start at ``offsets``.
 
     Args:
-        emb_table: [rows, ...]: the rows to add up.
-        indices: 1-D: rows of the table, bag after bag.
-        offsets: 1-D: where in indices each bag starts, ascending.
-        default_index: scalar: row for empty bags; absent or -1, they are zeros.
-        per_sample_weights: 1-D: a factor for each index.
+        emb_table: the embedding table, [rows, ...].
+        indices: rows of the table, bag after bag, 1-D.
+        offsets: the start of each bag in indices, 1-D and ascending.
+        default_index: row for empty bags, a scalar; zeros if absent or -1.
+        per_sample_weights: factor of each index, 1-D.
         name: the name of the node.
     """
 
@@ -94,12 +96,14 @@ def embedding_bag_packed_sum(
     per_sample_weights: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """EmbeddingBagPackedSum-3: For each row of ``indices``, the sum of those rows of ``emb_table``.
+    """Create EmbeddingBagPackedSum-3.
+
+    The sum of the rows of ``emb_table`` in each bag, which is a row of ``indices``.
 
     Args:
-        emb_table: [rows, ...]: the rows to add up.
-        indices: [bags, rows of a bag]: rows of the table.
-        per_sample_weights: a factor for each index.
+        emb_table: the embedding table, [rows, ...].
+        indices: rows of the table, [bags, rows of a bag].
+        per_sample_weights: factor of each index, of the shape of indices.
         name: the name of the node.
     """
 
@@ -152,9 +156,9 @@ def scatter_elements_update(
 
     Args:
         data: tensor to copy.
-        indices: for each update its place along axis; a negative one counts from the end.
-        updates: of the shape of indices; places along other axes are as in data.
-        axis: one number; a negative one counts from the end.
+        indices: index along the axis of each update; a negative one counts from the end.
+        updates: the updates, of the shape of indices; along other axes, they are aligned with data.
+        axis: the axis, one number; a negative one counts from the end.
         name: the name of the node.
     """
 
@@ -169,14 +173,14 @@ def scatter_update(
 
     Args:
         data: tensor to copy.
-        indices: places along axis, none negative; of equal ones the last wins.
-        updates: shaped as data, with the shape of indices in place of axis.
-        axis: one number; a negative one counts from the end.
+        indices: nonnegative indices along the axis; of equal indices, the last wins.
+        updates: new slices, of the shape of data with the axis replaced by the axes of indices.
+        axis: the axis, one number; a negative one counts from the end.
         name: the name of the node.
     """
 
 def shape_of(data: NodeInput, output_type: TypeLike = "i64", name: str | None = None) -> Node:
-    """ShapeOf-3: Lengths of ``data`` along each axis.
+    """ShapeOf-3: The shape of ``data`` as a 1-D tensor.
 
     Args:
         data: tensor to measure.
@@ -196,11 +200,12 @@ def topk(
     """TopK-3: The ``k`` largest or smallest elements of ``data`` along an axis, and their indices.
 
     Args:
-        data: tensor to choose from.
-        k: scalar: how many elements to choose, at least 1.
-        axis: axis to choose along; a negative one counts from the end.
-        mode: whether to choose the largest or the smallest.
-        sort: value: best first; index: in the order of the data; none: in any order, here as value.
+        data: tensor to select from.
+        k: number of elements to select, a scalar of at least 1.
+        axis: axis to select along; a negative one counts from the end.
+        mode: whether to select the largest or the smallest elements.
+        sort: order of the selected elements: best first (value), as in data (index), or any (none, here as
+            value).
         index_element_type: element type of the indices, i64 or i32.
         name: the name of the node.
     """
@@ -212,13 +217,14 @@ def broadcast(
     broadcast_spec: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Broadcast-3: Repeat ``data`` along axes until it has the lengths in ``target_shape``.
+    """Broadcast-3: Broadcast ``data`` to ``target_shape``.
 
     Args:
         data: tensor to broadcast.
-        target_shape: 1-D; the lengths to reach.
-        axes_mapping: 1-D; for each axis of the data its axis in the target, rising; for mode explicit.
-        broadcast_spec: whether last axes are aligned, one way or both, first ones, or those in axes_mapping.
+        target_shape: the shape to broadcast to, 1-D.
+        axes_mapping: the target axis of each axis of data, 1-D and ascending; for mode explicit.
+        broadcast_spec: axes to align: the last ones (numpy, and bidirectional, which also stretches the
+            target), the first ones (pdpd), or those of axes_mapping (explicit).
         name: the name of the node.
     """
 
@@ -267,15 +273,15 @@ def embedding_segments_sum(
 ) -> Node:
     """Create EmbeddingSegmentsSum-3.
 
-    For each segment, the sum of the rows of ``emb_table`` whose ``indices`` belong to it.
+    The sum of the rows of ``emb_table`` in each segment, given the segment of each of ``indices``.
 
     Args:
-        emb_table: [rows, ...]: the rows to add up.
-        indices: 1-D: rows of the table.
-        segment_ids: 1-D: the segment of each index.
-        num_segments: scalar: how many segments there are.
-        default_index: scalar: row for empty segments; absent or -1, they are zeros.
-        per_sample_weights: 1-D: a factor for each index.
+        emb_table: the embedding table, [rows, ...].
+        indices: rows of the table, 1-D.
+        segment_ids: the segment of each index, 1-D.
+        num_segments: number of segments, a scalar.
+        default_index: row for empty segments, a scalar; zeros if absent or -1.
+        per_sample_weights: factor of each index, 1-D.
         name: the name of the node.
     """
 
@@ -294,8 +300,8 @@ def extract_image_patches(
         sizes: rows and columns of a patch.
         strides: distance between patches.
         rates: distance between the elements of a patch.
-        auto_pad: valid: whole patches only; same: pad with zeros, an odd one at the end (upper) or the
-            beginning (lower).
+        auto_pad: valid: whole patches only; same: pad with zeros, with the odd one at the end (upper) or
+            start (lower).
         name: the name of the node.
     """
 
@@ -320,14 +326,15 @@ def gru_cell(
         initial_hidden_state: [batch, hidden].
         W: weights of x for the gates z, r, h, [3 * hidden, input].
         R: weights of the hidden state, [3 * hidden, hidden].
-        B: biases, [3 * hidden]; with linear_before_reset one more for h, [4 * hidden]; none when absent.
+        B: biases, [3 * hidden], or [4 * hidden] with a second one for h if linear_before_reset is true; 0 if
+            absent.
         hidden_size: length of the hidden state.
         activations: the functions f of the gates z and r, and g of h.
-        activations_alpha: parameters of the functions, which none of the functions allowed has.
-        activations_beta: more parameters of the functions, which none of the functions allowed has.
-        clip: gates are kept within this of 0 before they are activated; 0: they are not.
-        linear_before_reset: reset the product of the hidden state and its weights, not that state; h has two
-            biases then.
+        activations_alpha: parameters of the functions; ignored, as no allowed function has any.
+        activations_beta: second parameters of the functions; ignored, as no allowed function has any.
+        clip: gates are clipped to [-clip, clip] before activation; 0 for no clipping.
+        linear_before_reset: whether the reset gate applies to the recurrent product, instead of to the hidden
+            state; h then has two biases.
         name: the name of the node.
     """
 
@@ -342,25 +349,26 @@ def non_max_suppression(
     output_type: TypeLike = "i64",
     name: str | None = None,
 ) -> Node:
-    """NonMaxSuppression-3: As version 1, with a choice of index types.
+    """NonMaxSuppression-3: The same as version 1, with a choice of index types.
 
     Args:
         boxes: [batches, boxes, 4].
         scores: [batches, classes, boxes].
-        max_output_boxes_per_class: one number; absent, it is 0.
-        iou_threshold: one number: the overlap that suppresses; absent, it is 0.
-        score_threshold: one number: what scores must be above; absent, it is 0.
-        box_encoding: corner: y1, x1, y2, x2 of two corners opposite each other; center: x, y, width, height.
-        sort_result_descending: order by score; if not, by batch entry and class, and by score within.
+        max_output_boxes_per_class: maximum number of boxes of a class, one number; 0 if absent.
+        iou_threshold: overlap from which a box is suppressed, one number; 0 if absent.
+        score_threshold: exclusive minimum of scores, one number; 0 if absent.
+        box_encoding: corner: y1, x1, y2, x2 of two opposite corners; center: x, y, width, height.
+        sort_result_descending: whether to sort all boxes by score, instead of by batch entry, class and
+            score.
         output_type: element type of the indices, i64 or i32.
         name: the name of the node.
     """
 
 def read_value(init_value: NodeInput, variable_id: str, name: str | None = None) -> Node:
-    """ReadValue-3: The value of a variable; ``initial_value`` if it is not set.
+    """ReadValue-3: The value of a variable, or ``initial_value`` if the variable is not set.
 
     Args:
-        init_value: what it holds at first.
+        init_value: the initial value of the variable.
         variable_id: the name of the variable.
         name: the name of the node.
     """
@@ -388,9 +396,9 @@ def rnn_cell(
         B: biases, [hidden].
         hidden_size: length of the hidden state.
         activations: the function f of the gate.
-        activations_alpha: parameters of the functions, which none of the functions allowed has.
-        activations_beta: more parameters of the functions, which none of the functions allowed has.
-        clip: gates are kept within this of 0 before they are activated; 0: they are not.
+        activations_alpha: parameters of the functions; ignored, as no allowed function has any.
+        activations_beta: second parameters of the functions; ignored, as no allowed function has any.
+        clip: gates are clipped to [-clip, clip] before activation; 0 for no clipping.
         name: the name of the node.
     """
 

@@ -58,17 +58,17 @@ def ctc_loss(
     unique: bool = False,
     name: str | None = None,
 ) -> Node:
-    """CTCLoss-4: CTC loss: the negative log probability of all paths of ``logits`` to ``labels``.
+    """CTCLoss-4: CTC loss: the negative log-likelihood of ``labels`` given ``logits``, summed over all paths.
 
     Args:
         logits: scores, [batch, time, classes].
-        logit_length: how many steps each sequence has, [batch].
-        labels: the classes that it should say, [batch, time].
-        label_length: how many labels each sequence has, [batch].
-        blank_index: the class that stands for nothing, a scalar; the last when absent.
-        preprocess_collapse_repeated: take labels that are repeated once.
-        ctc_merge_repeated: classes that a path repeats from step to step count once.
-        unique: take each label only where it occurs first.
+        logit_length: number of steps of each sequence, [batch].
+        labels: target classes, [batch, time].
+        label_length: number of labels of each sequence, [batch].
+        blank_index: the blank class, a scalar; the last class if absent.
+        preprocess_collapse_repeated: whether to merge equal consecutive labels first.
+        ctc_merge_repeated: whether to merge equal classes of consecutive steps of a path.
+        unique: whether to use only the first occurrence of each label.
         name: the name of the node.
     """
 
@@ -98,8 +98,8 @@ def scatter_nd_update(
 
     Args:
         data: tensor to copy.
-        indices: tuples along the last axis, each naming an element or a slice of data.
-        updates: an element or a slice for each tuple.
+        indices: index tuples along the last axis, each of which selects an element or a slice.
+        updates: an element or a slice for each index tuple.
         name: the name of the node.
     """
 
@@ -116,7 +116,7 @@ def swish(data: NodeInput, beta: NodeInput | None = None, name: str | None = Non
 
     Args:
         data: tensor of any shape.
-        beta: a scalar; 1 when absent.
+        beta: factor of x in the logistic function, a scalar; 1 if absent.
         name: the name of the node.
     """
 
@@ -160,7 +160,7 @@ def lstm_cell(
 ) -> Node:
     """Create LSTMCell-4.
 
-    One step of a long short-term memory: gates control what its cell state forgets, adds and outputs.
+    One step of a long short-term memory, whose gates control what the cell state forgets, adds and outputs.
 
     Args:
         X: [batch, input].
@@ -168,12 +168,12 @@ def lstm_cell(
         initial_cell_state: [batch, hidden].
         W: weights of x for the gates f, i, c, o, [4 * hidden, input].
         R: weights of the hidden state, [4 * hidden, hidden].
-        B: biases, [4 * hidden]; none when absent.
+        B: biases, [4 * hidden]; 0 if absent.
         hidden_size: length of the hidden state.
         activations: the functions f of the gates f, i and o, g of c, and h of the cell state.
-        activations_alpha: parameters of the functions, which none of the functions allowed has.
-        activations_beta: more parameters of the functions, which none of the functions allowed has.
-        clip: gates are kept within this of 0 before they are activated; 0: they are not.
+        activations_alpha: parameters of the functions; ignored, as no allowed function has any.
+        activations_beta: second parameters of the functions; ignored, as no allowed function has any.
+        clip: gates are clipped to [-clip, clip] before activation; 0 for no clipping.
         name: the name of the node.
     """
 
@@ -188,16 +188,19 @@ def non_max_suppression(
     output_type: TypeLike = "i64",
     name: str | None = None,
 ) -> Node:
-    """NonMaxSuppression-4: As version 3; only plugins that need static shapes return a larger output.
+    """Create NonMaxSuppression-4.
+
+    The same as version 3; only OpenVINO plugins that need static shapes return a larger output.
 
     Args:
         boxes: [batches, boxes, 4].
         scores: [batches, classes, boxes].
-        max_output_boxes_per_class: one number; absent, it is 0.
-        iou_threshold: one number: the overlap that suppresses; absent, it is 0.
-        score_threshold: one number: what scores must be above; absent, it is 0.
-        box_encoding: corner: y1, x1, y2, x2 of two corners opposite each other; center: x, y, width, height.
-        sort_result_descending: order by score; if not, by batch entry and class, and by score within.
+        max_output_boxes_per_class: maximum number of boxes of a class, one number; 0 if absent.
+        iou_threshold: overlap from which a box is suppressed, one number; 0 if absent.
+        score_threshold: exclusive minimum of scores, one number; 0 if absent.
+        box_encoding: corner: y1, x1, y2, x2 of two opposite corners; center: x, y, width, height.
+        sort_result_descending: whether to sort all boxes by score, instead of by batch entry, class and
+            score.
         output_type: element type of the indices, i64 or i32.
         name: the name of the node.
     """
@@ -230,7 +233,7 @@ def reduce_l1(
     Args:
         node: tensor to reduce.
         reduction_axes: axes to reduce, a scalar or 1-D; negative ones count from the end.
-        keep_dims: keep reduced axes, with length 1.
+        keep_dims: whether to keep reduced axes, with length 1.
         name: the name of the node.
     """
 
@@ -242,11 +245,11 @@ def reduce_l2(
 ) -> Node:
     """Create ReduceL2-4.
 
-    Square root of the sum of squares of ``data`` over ``axes``; for integers, rounded towards zero.
+    Square root of the sum of squares of ``data`` over ``axes``; for integers, truncated toward zero.
 
     Args:
         node: tensor to reduce.
         reduction_axes: axes to reduce, a scalar or 1-D; negative ones count from the end.
-        keep_dims: keep reduced axes, with length 1.
+        keep_dims: whether to keep reduced axes, with length 1.
         name: the name of the node.
     """

@@ -72,12 +72,12 @@ def batch_norm_inference(
     """
 
 def gather_nd(data: NodeInput, indices: NodeInput, batch_dims: int = 0, name: str | None = None) -> Node:
-    """GatherND-5: Slices of ``data`` at the index tuples in ``indices``; batch axes are merged.
+    """GatherND-5: Gather slices of ``data`` at the index tuples ``indices``; batch axes are merged into one.
 
     Args:
-        data: tensor to take from.
-        indices: tuples along the last axis, each naming an element or a slice of data.
-        batch_dims: how many leading axes data and indices have in common.
+        data: tensor to gather from.
+        indices: index tuples along the last axis, each of which selects an element or a slice.
+        batch_dims: number of leading axes that data and indices share.
         name: the name of the node.
     """
 
@@ -119,20 +119,20 @@ def gru_sequence(
     Args:
         X: [batch, time, input].
         initial_hidden_state: [batch, directions, hidden].
-        sequence_lengths: how many elements each sequence has, [batch].
+        sequence_lengths: number of steps of each sequence, [batch].
         W: weights of x for all gates, [directions, gates * hidden, input].
         R: weights of the hidden state, [directions, gates * hidden, hidden].
-        B: biases of the gates z, r, h, [directions, 3 * hidden]; with linear_before_reset one more for h,
-            [directions, 4 * hidden].
+        B: biases of the gates z, r, h, [directions, 3 * hidden], or [directions, 4 * hidden] with a second
+            one for h if linear_before_reset is true.
         hidden_size: length of the hidden state.
-        direction: forward: from the first element to the last; reverse: from the last to the first;
-            bidirectional: both, with weights for each.
+        direction: forward: from the first step to the last; reverse: from the last to the first;
+            bidirectional: both, each with its own weights.
         activations: the functions f of the gates z and r, and g of h.
-        activations_alpha: parameters of the functions, which none of the functions allowed has.
-        activations_beta: more parameters of the functions, which none of the functions allowed has.
-        clip: gates are kept within this of 0 before they are activated; 0: they are not.
-        linear_before_reset: reset the product of the hidden state and its weights, not that state; h has two
-            biases then.
+        activations_alpha: parameters of the functions; ignored, as no allowed function has any.
+        activations_beta: second parameters of the functions; ignored, as no allowed function has any.
+        clip: gates are clipped to [-clip, clip] before activation; 0 for no clipping.
+        linear_before_reset: whether the reset gate applies to the recurrent product, instead of to the hidden
+            state; h then has two biases.
         name: the name of the node.
     """
 
@@ -167,17 +167,17 @@ def lstm_sequence(
         X: [batch, time, input].
         initial_hidden_state: [batch, directions, hidden].
         initial_cell_state: [batch, directions, hidden].
-        sequence_lengths: how many elements each sequence has, [batch].
+        sequence_lengths: number of steps of each sequence, [batch].
         W: weights of x for the gates f, i, c, o, [directions, 4 * hidden, input].
         R: weights of the hidden state, [directions, 4 * hidden, hidden].
         B: biases, [directions, 4 * hidden].
         hidden_size: length of the hidden state.
-        direction: forward: from the first element to the last; reverse: from the last to the first;
-            bidirectional: both, with weights for each.
+        direction: forward: from the first step to the last; reverse: from the last to the first;
+            bidirectional: both, each with its own weights.
         activations: the functions f of the gates f, i and o, g of c, and h of the cell state.
-        activations_alpha: parameters of the functions, which none of the functions allowed has.
-        activations_beta: more parameters of the functions, which none of the functions allowed has.
-        clip: gates are kept within this of 0 before they are activated; 0: they are not.
+        activations_alpha: parameters of the functions; ignored, as no allowed function has any.
+        activations_beta: second parameters of the functions; ignored, as no allowed function has any.
+        clip: gates are clipped to [-clip, clip] before activation; 0 for no clipping.
         name: the name of the node.
     """
 
@@ -193,18 +193,19 @@ def non_max_suppression(
     output_type: TypeLike = "i64",
     name: str | None = None,
 ) -> Node:
-    """NonMaxSuppression-5: As version 4, with soft suppression; also returns scores.
+    """NonMaxSuppression-5: The same as version 4 with soft suppression; also returns scores.
 
     Args:
         boxes: [batches, boxes, 4].
         scores: [batches, classes, boxes].
-        max_output_boxes_per_class: one number; absent, it is 0.
-        iou_threshold: one number: the overlap that suppresses; absent, it is 0.
-        score_threshold: one number: what scores must be above; absent, it is 0.
-        soft_nms_sigma: one number; above 0, an overlap lowers scores by exp(-overlap ** 2 / (2 * sigma));
-            absent, it is 0.
-        box_encoding: corner: y1, x1, y2, x2 of two corners opposite each other; center: x, y, width, height.
-        sort_result_descending: order by score; if not, by batch entry and class, and by score within.
+        max_output_boxes_per_class: maximum number of boxes of a class, one number; 0 if absent.
+        iou_threshold: overlap from which a box is suppressed, one number; 0 if absent.
+        score_threshold: exclusive minimum of scores, one number; 0 if absent.
+        soft_nms_sigma: sigma, one number; if it is above 0, an overlap multiplies a score by exp(-overlap **
+            2 / (2 * sigma)); 0 if absent.
+        box_encoding: corner: y1, x1, y2, x2 of two opposite corners; center: x, y, width, height.
+        sort_result_descending: whether to sort all boxes by score, instead of by batch entry, class and
+            score.
         output_type: element type of the indices, i64 or i32.
         name: the name of the node.
     """
@@ -229,16 +230,16 @@ def rnn_sequence(
     Args:
         X: [batch, time, input].
         initial_hidden_state: [batch, directions, hidden].
-        sequence_lengths: how many elements each sequence has, [batch].
+        sequence_lengths: number of steps of each sequence, [batch].
         W: weights of x for all gates, [directions, gates * hidden, input].
         R: weights of the hidden state, [directions, gates * hidden, hidden].
         B: biases, [directions, gates * hidden].
         hidden_size: length of the hidden state.
-        direction: forward: from the first element to the last; reverse: from the last to the first;
-            bidirectional: both, with weights for each.
+        direction: forward: from the first step to the last; reverse: from the last to the first;
+            bidirectional: both, each with its own weights.
         activations: the function f of the gate.
-        activations_alpha: parameters of the functions, which none of the functions allowed has.
-        activations_beta: more parameters of the functions, which none of the functions allowed has.
-        clip: gates are kept within this of 0 before they are activated; 0: they are not.
+        activations_alpha: parameters of the functions; ignored, as no allowed function has any.
+        activations_beta: second parameters of the functions; ignored, as no allowed function has any.
+        clip: gates are clipped to [-clip, clip] before activation; 0 for no clipping.
         name: the name of the node.
     """

@@ -59,13 +59,13 @@ def ctc_greedy_decoder_seq_len(
 ) -> Node:
     """Create CTCGreedyDecoderSeqLen-6.
 
-    Most likely class of each step in ``data``, without repetitions and blanks, and the resulting lengths.
+    The most likely class of each step of ``data``, without repetitions and blanks, and the resulting lengths.
 
     Args:
         data: scores, [batch, time, classes].
-        sequence_length: how many steps each sequence has, [batch].
-        blank_index: the class that stands for nothing, a scalar or [1]; the last when absent.
-        merge_repeated: take a class that is repeated from step to step once.
+        sequence_length: number of steps of each sequence, [batch].
+        blank_index: the blank class, a scalar or [1]; the last class if absent.
+        merge_repeated: whether to merge equal classes of consecutive steps.
         classes_index_type: element type of the classes, i64 or i32.
         sequence_length_type: element type of the lengths, i64 or i32.
         name: the name of the node.
@@ -84,18 +84,18 @@ def mvn(
     Args:
         data: tensor to normalize.
         axes: axes of the mean, 1-D, in any order.
-        normalize_variance: divide by the standard deviation, too.
-        eps: keeps the divisor away from zero.
-        eps_mode: add eps to the variance, or to the standard deviation.
+        normalize_variance: whether to divide by the standard deviation.
+        eps: small number that keeps the divisor from being zero.
+        eps_mode: whether to add eps to the variance, or to the standard deviation.
         name: the name of the node.
     """
 
 def gather_elements(data: NodeInput, indices: NodeInput, axis: int = 0, name: str | None = None) -> Node:
-    """GatherElements-6: Elements of ``data`` at the positions in ``indices`` along ``axis``.
+    """GatherElements-6: Gather elements of ``data`` at ``indices`` along ``axis``.
 
     Args:
-        data: tensor to take from.
-        indices: shaped as data but along axis.
-        axis: axis that the indices count along; a negative one counts from the end.
+        data: tensor to gather from.
+        indices: indices along the axis, of the shape of data except along the axis.
+        axis: axis to gather along; a negative one counts from the end.
         name: the name of the node.
     """

@@ -57,13 +57,13 @@ def dft(
     signal_size: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """DFT-7: The discrete Fourier transform of ``data`` along ``axes``.
+    """DFT-7: Discrete Fourier transform of ``data`` along ``axes``.
 
     Args:
         data: complex numbers, the real and the imaginary part along the last axis.
         axes: axes to transform, 1-D, in any order; negative ones count from the end.
-        signal_size: how long to make each of these axes first, by cutting or by adding zeros at the end; -1,
-            or nothing at all, means as long as it is.
+        signal_size: length of each of these axes, to which data is first truncated or padded with zeros at
+            the end; -1 keeps the length; if absent, all lengths are kept.
         name: the name of the node.
     """
 
@@ -74,13 +74,14 @@ def gather(
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Node:
-    """Gather-7: Slices of ``data`` along ``axis`` at ``indices``, which must be in range.
+    """Gather-7: Gather slices of ``data`` along ``axis`` at ``indices``, which should be in range.
 
     Args:
-        data: tensor to pick from.
-        indices: indices along the axis, of any shape; negative ones count from its end.
-        axis: the axis, a scalar or one number; a negative one counts from the end.
-        batch_dims: leading axes that data and indices share; negative: from the indices' end.
+        data: tensor to gather from.
+        indices: indices along the axis, of any shape; negative ones count from the end.
+        axis: the axis, a scalar or [1]; a negative one counts from the end.
+        batch_dims: number of leading axes that data and indices share; a negative one counts from the rank of
+            indices.
         name: the name of the node.
     """
 
@@ -97,27 +98,28 @@ def idft(
     Args:
         data: complex numbers, the real and the imaginary part along the last axis.
         axes: axes to transform, 1-D, in any order; negative ones count from the end.
-        signal_size: how long to make each of these axes first, by cutting or by adding zeros at the end; -1,
-            or nothing at all, means as long as it is.
+        signal_size: length of each of these axes, to which data is first truncated or padded with zeros at
+            the end; -1 keeps the length; if absent, all lengths are kept.
         name: the name of the node.
     """
 
 def roll(data: NodeInput, shift: NodeInput, axes: NodeInput, name: str | None = None) -> Node:
-    """Roll-7: Shift ``data`` by ``shift`` along ``axes``, wrapping around.
+    """Roll-7: Shift the elements of ``data`` by ``shift`` along ``axes``, wrapping around.
 
     Args:
         data: tensor to roll.
-        shift: places to shift by: one number for all axes, or one for each.
-        axes: axes to roll, a scalar or 1-D; shifts of an axis given twice add up.
+        shift: number of positions to shift by: one for all axes, or one for each.
+        axes: axes to roll, a scalar or 1-D; shifts of a repeated axis add up.
         name: the name of the node.
     """
 
 def einsum(inputs: Sequence[NodeInput], equation: str, name: str | None = None) -> Node:
-    """Einsum-7: Multiply ``operands`` with labelled axes, and sum over the labels missing from the output.
+    """Einsum-7: Multiply ``operands`` with labelled axes, and sum over the labels that the output lacks.
 
     Args:
         inputs: one tensor for each subscript.
-        equation: labels of the axes: ij,jk->ik; without ->, those that occur once, sorted.
+        equation: labels of the axes, such as ij,jk->ik; without ->, the output has the labels that occur
+            once, sorted.
         name: the name of the node.
     """
 

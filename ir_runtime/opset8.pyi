@@ -61,23 +61,24 @@ def gather(
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Node:
-    """Gather-8: Slices of ``data`` along ``axis`` at ``indices``; zeros for indices out of range.
+    """Gather-8: Gather slices of ``data`` along ``axis`` at ``indices``; an index out of range gives zeros.
 
     Args:
-        data: tensor to pick from.
-        indices: indices along the axis, of any shape; negative ones count from its end.
-        axis: the axis, a scalar or one number; a negative one counts from the end.
-        batch_dims: leading axes that data and indices share; negative: from the indices' end.
+        data: tensor to gather from.
+        indices: indices along the axis, of any shape; negative ones count from the end.
+        axis: the axis, a scalar or [1]; a negative one counts from the end.
+        batch_dims: number of leading axes that data and indices share; a negative one counts from the rank of
+            indices.
         name: the name of the node.
     """
 
 def gather_nd(data: NodeInput, indices: NodeInput, batch_dims: int = 0, name: str | None = None) -> Node:
-    """GatherND-8: Slices of ``data`` at the index tuples in ``indices``.
+    """GatherND-8: Gather slices of ``data`` at the index tuples ``indices``.
 
     Args:
-        data: tensor to take from.
-        indices: tuples along the last axis, each naming an element or a slice of data.
-        batch_dims: how many leading axes data and indices have in common.
+        data: tensor to gather from.
+        indices: index tuples along the last axis, each of which selects an element or a slice.
+        batch_dims: number of leading axes that data and indices share.
         name: the name of the node.
     """
 
@@ -89,14 +90,16 @@ def slice(
     axes: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """Slice-8: The elements of ``data`` from ``start`` to before ``stop`` by ``step``, along ``axes``.
+    """Create Slice-8.
+
+    The elements of ``data`` from ``start`` to ``stop`` (exclusive) in steps of ``step``, along ``axes``.
 
     Args:
         data: tensor to slice.
-        start: 1-D; first indices; negative ones count from the end, and all are clamped.
-        stop: 1-D; indices behind the last ones, likewise.
-        step: 1-D; numbers from one element to the next, negative backwards, never 0.
-        axes: 1-D; the axes, each once; the first ones when absent.
+        start: indices of the first elements, 1-D; negative ones count from the end, and all are clamped.
+        stop: exclusive ends, 1-D; negative ones count from the end, and all are clamped.
+        step: steps, 1-D; nonzero, and negative to go backwards.
+        axes: distinct axes to slice, 1-D; the first axes if absent.
         name: the name of the node.
     """
 
@@ -105,7 +108,7 @@ def adaptive_avg_pool(data: NodeInput, output_shape: NodeInput, name: str | None
 
     Args:
         data: [N, C, spatial...].
-        output_shape: 1-D; the number of windows along each spatial axis.
+        output_shape: number of windows along each spatial axis, 1-D.
         name: the name of the node.
     """
 
@@ -119,7 +122,7 @@ def adaptive_max_pool(
 
     Args:
         data: [N, C, spatial...].
-        output_shape: 1-D; the number of windows along each spatial axis.
+        output_shape: number of windows along each spatial axis, 1-D.
         index_element_type: type of the indices, i64 or i32.
         name: the name of the node.
     """
@@ -151,9 +154,9 @@ def deformable_convolution(
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         dilations: distance between kernel elements along each spatial axis.
         mask: [N, deformable_group * elements, Y_out, X_out]; weights of the samples, 1 if absent.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         group: number of groups of channels that are convolved separately.
         deformable_group: number of groups of input channels that have their own offsets.
         bilinear_interpolation_pad: whether to interpolate with zeros around the data; otherwise, samples
@@ -193,8 +196,8 @@ def i420_to_bgr(
 
     Args:
         arg: [N, H, W, 1], or [N, H * 3 / 2, W, 1] with all planes.
-        arg_u: [N, H / 2, W / 2, 1]; absent where the first input has all planes.
-        arg_v: [N, H / 2, W / 2, 1]; absent where the first input has all planes.
+        arg_u: [N, H / 2, W / 2, 1]; absent if y holds all planes.
+        arg_v: [N, H / 2, W / 2, 1]; absent if y holds all planes.
         name: the name of the node.
     """
 
@@ -208,8 +211,8 @@ def i420_to_rgb(
 
     Args:
         arg: [N, H, W, 1], or [N, H * 3 / 2, W, 1] with all planes.
-        arg_u: [N, H / 2, W / 2, 1]; absent where the first input has all planes.
-        arg_v: [N, H / 2, W / 2, 1]; absent where the first input has all planes.
+        arg_u: [N, H / 2, W / 2, 1]; absent if y holds all planes.
+        arg_v: [N, H / 2, W / 2, 1]; absent if y holds all planes.
         name: the name of the node.
     """
 
@@ -229,22 +232,22 @@ def matrix_nms(
     normalized: bool = True,
     name: str | None = None,
 ) -> Node:
-    """MatrixNms-8: Select ``boxes`` of each class; each box lowers the scores of those it overlaps.
+    """MatrixNms-8: Select boxes of each class; each box lowers the scores of the boxes that it overlaps.
 
     Args:
         boxes: [images, boxes, 4]: x1, y1, x2, y2.
         scores: [images, classes, boxes].
-        sort_result_type: what boxes are ordered by.
-        sort_result_across_batch: whether boxes are ordered over all images.
+        sort_result_type: order of the selected boxes.
+        sort_result_across_batch: whether to sort over all images, instead of within each.
         output_type: element type of indices and counts, i64 or i32.
-        score_threshold: what scores are compared with.
-        nms_top_k: how many boxes of a class are compared at most; -1 means all.
-        keep_top_k: how many boxes of an image are left at most; -1 means all.
-        background_class: the class that is not looked for; -1 if there is none.
-        decay_function: how much an overlap lowers a score.
-        gaussian_sigma: how fast the gaussian falls.
-        post_threshold: what lowered scores must be above.
-        normalized: whether sides are differences of coordinates; if not, 1 more.
+        score_threshold: minimum of scores.
+        nms_top_k: maximum number of boxes of a class before suppression; -1 means all.
+        keep_top_k: maximum number of boxes of an image; -1 means all.
+        background_class: the class that is not detected; -1 if there is none.
+        decay_function: function by which an overlap lowers a score.
+        gaussian_sigma: factor of the squared overlap in the gaussian.
+        post_threshold: exclusive minimum of lowered scores.
+        normalized: whether a side is the difference of its coordinates; otherwise 1 more.
         name: the name of the node.
     """
 
@@ -261,21 +264,22 @@ def max_pool(
     axis: int = 0,
     name: str | None = None,
 ) -> Node:
-    """MaxPool-8: Maximum of ``data`` over each window, as version 1, and the index of its first occurrence.
+    """MaxPool-8: Maximum of ``data`` over each window, and the index of its first occurrence.
 
     Args:
         data: [N, C, spatial...].
         strides: step of the window along each spatial axis.
-        dilations: distance between elements of the window along each spatial axis; 1 when absent.
+        dilations: distance between elements of the window along each spatial axis; 1 if absent.
         pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
         pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
         kernel_shape: length of the window along each spatial axis.
-        rounding_type: how the number of windows is rounded; with ceil, the last one may be cut off.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
+        rounding_type: rounding of the number of windows; with ceil, the last window may extend beyond the
+            data.
+        auto_pad: explicit: pads_begin and pads_end; valid: no padding; same_upper, same_lower: padding that
+            makes the output length that of the input divided by the stride, rounded up, with the odd element
+            at the end or start.
         index_element_type: type of the indices, i64 or i32.
-        axis: first axis that the indices count over; negative ones count from the end.
+        axis: first axis that the indices span; a negative one counts from the end.
         name: the name of the node.
     """
 
@@ -294,21 +298,23 @@ def multiclass_nms(
     normalized: bool = True,
     name: str | None = None,
 ) -> Node:
-    """MulticlassNms-8: Select ``boxes`` of each class; the best suppress those they overlap.
+    """Create MulticlassNms-8.
+
+    Select boxes of each class, the best first; each suppresses the boxes that it overlaps.
 
     Args:
         boxes: [images, boxes, 4]: x1, y1, x2, y2.
         scores: [images, classes, boxes].
-        sort_result_type: what boxes are ordered by.
-        sort_result_across_batch: whether boxes are ordered over all images.
+        sort_result_type: order of the selected boxes.
+        sort_result_across_batch: whether to sort over all images, instead of within each.
         output_type: element type of indices and counts, i64 or i32.
-        iou_threshold: the overlap within a class that suppresses.
-        score_threshold: what scores are compared with.
-        nms_top_k: how many boxes of a class are compared at most; -1 means all.
-        keep_top_k: how many boxes of an image are left at most; -1 means all.
-        background_class: the class that is not looked for; -1 if there is none.
-        nms_eta: what iou_threshold is multiplied by for each box left, while it is above 0.5.
-        normalized: whether sides are differences of coordinates; if not, 1 more.
+        iou_threshold: overlap from which a box of the same class is suppressed.
+        score_threshold: minimum of scores.
+        nms_top_k: maximum number of boxes of a class before suppression; -1 means all.
+        keep_top_k: maximum number of boxes of an image; -1 means all.
+        background_class: the class that is not detected; -1 if there is none.
+        nms_eta: factor of iou_threshold after each selected box, while the threshold is above 0.5.
+        normalized: whether a side is the difference of its coordinates; otherwise 1 more.
         name: the name of the node.
     """
 
@@ -317,7 +323,7 @@ def nv12_to_bgr(arg: NodeInput, arg_uv: NodeInput | None = None, name: str | Non
 
     Args:
         arg: [N, H, W, 1], or [N, H * 3 / 2, W, 1] with all planes.
-        arg_uv: [N, H / 2, W / 2, 2]; absent where the other input has all planes.
+        arg_uv: [N, H / 2, W / 2, 2]; absent if y holds all planes.
         name: the name of the node.
     """
 
@@ -326,7 +332,7 @@ def nv12_to_rgb(arg: NodeInput, arg_uv: NodeInput | None = None, name: str | Non
 
     Args:
         arg: [N, H, W, 1], or [N, H * 3 / 2, W, 1] with all planes.
-        arg_uv: [N, H / 2, W / 2, 2]; absent where the other input has all planes.
+        arg_uv: [N, H / 2, W / 2, 2]; absent if y holds all planes.
         name: the name of the node.
     """
 

@@ -102,8 +102,8 @@ def irdft(
     Args:
         data: complex numbers, the real and the imaginary part along the last axis.
         axes: axes to transform, 1-D, in any order; negative ones count from the end.
-        signal_size: how long to make each of these axes first, by cutting or by adding zeros at the end; -1,
-            or nothing at all, means as long as it is.
+        signal_size: length of each of these axes, to which data is first truncated or padded with zeros at
+            the end; -1 keeps the length; if absent, all lengths are kept.
         name: the name of the node.
     """
 
@@ -113,13 +113,13 @@ def rdft(
     signal_size: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """RDFT-9: The first half of the discrete Fourier transform of real ``data`` along ``axes``.
+    """RDFT-9: Discrete Fourier transform of real ``data`` along ``axes``.
 
     Args:
         data: real numbers.
         axes: axes to transform, 1-D, in any order; negative ones count from the end.
-        signal_size: how long to make each of these axes first, by cutting or by adding zeros at the end; -1,
-            or nothing at all, means as long as it is.
+        signal_size: length of each of these axes, to which data is first truncated or padded with zeros at
+            the end; -1 keeps the length; if absent, all lengths are kept.
         name: the name of the node.
     """
 
@@ -177,13 +177,11 @@ def grid_sample(
     attributes: Mapping[str, Any],
     name: str | None = None,
 ) -> Node:
-    """Create GridSample-9.
-
-    Sample ``data`` at the points of ``grid``, whose coordinates go from -1 to 1 over the image.
+    """GridSample-9: Sample ``data`` at the points of ``grid``, whose coordinates span the image from -1 to 1.
 
     Args:
         data: [N, C, H, W].
-        grid: [N, rows, columns, 2]; for each sample, where it is: horizontally, then vertically.
+        grid: [N, rows, columns, 2]: the coordinates x and y of each sample.
         attributes: the attributes by name.
         name: the name of the node.
     """
@@ -204,22 +202,25 @@ def multiclass_nms(
     normalized: bool = True,
     name: str | None = None,
 ) -> Node:
-    """MulticlassNms-9: As version 8; classes may have separate boxes, with those of all images in one list.
+    """Create MulticlassNms-9.
+
+    The same as version 8; with ``roisnum``, each class has its own boxes, with those of all images in one
+    list.
 
     Args:
-        boxes: [images, boxes, 4]; or [classes, boxes, 4], if there is roisnum: x1, y1, x2, y2.
-        scores: [images, classes, boxes], or [classes, boxes].
-        roisnum: [images]: how many of the boxes are of each.
-        sort_result_type: what boxes are ordered by.
-        sort_result_across_batch: whether boxes are ordered over all images.
+        boxes: [images, boxes, 4], or [classes, boxes, 4] with roisnum: x1, y1, x2, y2.
+        scores: [images, classes, boxes], or [classes, boxes] with roisnum.
+        roisnum: [images]: number of boxes of each image.
+        sort_result_type: order of the selected boxes.
+        sort_result_across_batch: whether to sort over all images, instead of within each.
         output_type: element type of indices and counts, i64 or i32.
-        iou_threshold: the overlap within a class that suppresses.
-        score_threshold: what scores are compared with.
-        nms_top_k: how many boxes of a class are compared at most; -1 means all.
-        keep_top_k: how many boxes of an image are left at most; -1 means all.
-        background_class: the class that is not looked for; -1 if there is none.
-        nms_eta: what iou_threshold is multiplied by for each box left, while it is above 0.5.
-        normalized: whether sides are differences of coordinates; if not, 1 more.
+        iou_threshold: overlap from which a box of the same class is suppressed.
+        score_threshold: minimum of scores.
+        nms_top_k: maximum number of boxes of a class before suppression; -1 means all.
+        keep_top_k: maximum number of boxes of an image; -1 means all.
+        background_class: the class that is not detected; -1 if there is none.
+        nms_eta: factor of iou_threshold after each selected box, while the threshold is above 0.5.
+        normalized: whether a side is the difference of its coordinates; otherwise 1 more.
         name: the name of the node.
     """
 
@@ -235,18 +236,19 @@ def non_max_suppression(
     output_type: TypeLike = "i64",
     name: str | None = None,
 ) -> Node:
-    """NonMaxSuppression-9: As version 5, but where scores are lowered, iou_threshold has no meaning.
+    """NonMaxSuppression-9: The same as version 5, except that soft suppression ignores iou_threshold.
 
     Args:
         boxes: [batches, boxes, 4].
         scores: [batches, classes, boxes].
-        max_output_boxes_per_class: one number; absent, it is 0.
-        iou_threshold: one number: the overlap that suppresses; absent, it is 0.
-        score_threshold: one number: what scores must be above; absent, it is 0.
-        soft_nms_sigma: one number; above 0, an overlap lowers scores by exp(-overlap ** 2 / (2 * sigma));
-            absent, it is 0.
-        box_encoding: corner: y1, x1, y2, x2 of two corners opposite each other; center: x, y, width, height.
-        sort_result_descending: order by score; if not, by batch entry and class, and by score within.
+        max_output_boxes_per_class: maximum number of boxes of a class, one number; 0 if absent.
+        iou_threshold: overlap from which a box is suppressed, one number; 0 if absent.
+        score_threshold: exclusive minimum of scores, one number; 0 if absent.
+        soft_nms_sigma: sigma, one number; if it is above 0, an overlap multiplies a score by exp(-overlap **
+            2 / (2 * sigma)); 0 if absent.
+        box_encoding: corner: y1, x1, y2, x2 of two opposite corners; center: x, y, width, height.
+        sort_result_descending: whether to sort all boxes by score, instead of by batch entry, class and
+            score.
         output_type: element type of the indices, i64 or i32.
         name: the name of the node.
     """
