@@ -42,7 +42,7 @@ _WORD = 4
 
 
 class BroadcastJob(NestJob):
-    """The job of a `broadcast_task`.
+    """Parameters of a `broadcast_task`.
 
     ``code`` selects the operation; ``size`` is the size of a result element in bytes. Bit ``i`` of ``singles``
     is set if operand ``i`` has one element per row. ``refused`` counts elements that the task cannot compute.

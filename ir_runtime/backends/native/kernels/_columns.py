@@ -53,7 +53,7 @@ UNIT_SIZE = 1 << 12
 
 
 class ColumnsJob(Descriptor):
-    """The job of a `columns_task` on the array A ``[outer, length, inner]``.
+    """Parameters of a `columns_task` on the array A ``[outer, length, inner]``.
 
     A unit of work is ``block`` columns, or ``block`` rows if ``inner`` is 1.
     """

@@ -56,7 +56,7 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 class CopyJob(NestJob):
-    """The job of `COPY`.
+    """Parameters of `COPY`.
 
     ``form`` is `ROWS`, `SQUARES` or `ELEMENTS`, and ``size`` the element size in bytes. ``middle`` is the length of
     a loop between those over rows and columns, with strides ``middle_stride`` in the source and ``middle_width`` in

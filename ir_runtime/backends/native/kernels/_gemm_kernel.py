@@ -533,7 +533,7 @@ BF16_GEMM = gemm_task("_bf16_gemm", _block)
 
 
 class RoundJob(Descriptor):
-    """The job of `_round_all`: rows, elements per row, elements per row with padding, and rows per unit of work."""
+    """Parameters of `_round_all`: rows, elements per row, elements per row with padding, and rows per unit of work."""
 
     rows: i64
     depth: i64

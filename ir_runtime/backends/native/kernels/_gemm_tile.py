@@ -58,7 +58,7 @@ __all__ = [
 
 
 class GemmJob(Descriptor):
-    """The job of a `gemm_task`.
+    """Parameters of a `gemm_task`.
 
     ``depth`` counts the 32-bit words of a tap. ``residual_stride`` (the bytes between rows of the residual) and
     ``types`` (a `StoredTypes`) are read only by kernels with bf16 results. ``lines`` is the address of `OutputLines`, 0

@@ -329,7 +329,7 @@ def levels_panel(  # noqa: PLR0913 (values in registers)
 
 
 class LevelsGemmJob(MapJob):
-    """The job of `levels_gemm`.
+    """Parameters of `levels_gemm`.
 
     ``depth`` counts the 32-bit words of a tap. Threads take ``chunk`` rows at a time, or, if ``by_panel``, ``chunk``
     panels. ``ahead`` points to one `AheadRecord` per share.

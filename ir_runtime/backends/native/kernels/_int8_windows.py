@@ -179,7 +179,7 @@ _SINGLE, _SEVERAL, _VECTORS = 10, 1, 4
 
 
 class LevelsWindowsJob(MapJob):
-    """The job of `levels_windows`.
+    """Parameters of `levels_windows`.
 
     ``form`` is the kernel variant. The strides of the data are those of pixels, without the stride of windows.
     ``blocks`` has the weights from `pack_blocks` if `interleaved_windows` is used, else 0; ``block_scale`` and

@@ -49,7 +49,7 @@ Axes: TypeAlias = Sequence[tuple[int, ...]]
 
 
 class NestJob(Descriptor):
-    """The job of a `nest_task`; kernels derive jobs with more fields.
+    """Parameters of a `nest_task`; kernels derive jobs with more fields.
 
     ``lengths`` has the lengths of the plane axes, innermost first. ``strides`` has, for each operand, the strides of
     columns, rows and the plane axes. ``room`` is the size of each thread's scratch memory in bytes.

@@ -216,7 +216,7 @@ MAX_EXTRAS = 1
 
 
 class FilterJob(Descriptor):
-    """The job of `_pack_filters`.
+    """Parameters of `_pack_filters`.
 
     ``scale`` is the address of a factor per column. A panel is divided into ``blocks`` units of `LANES` channels.
     """
@@ -363,7 +363,7 @@ class FusedOfRun(FusedKernel):
 
 
 class PackJob(Descriptor):
-    """The job of a `pack_task`: the number of panels, addresses, sizes, and strides in bytes."""
+    """Parameters of a `pack_task`: the number of panels, addresses, sizes, and strides in bytes."""
 
     panels: i64
     table: i64

@@ -305,7 +305,7 @@ STEPS: dict[Reduction, Steps] = {
 
 
 class ReductionJob(ColumnsJob):
-    """The job of `REDUCE`; ``code`` is a `Reduction`."""
+    """Parameters of `REDUCE`; ``code`` is a `Reduction`."""
 
     code: i64
     divisor: i64

@@ -135,7 +135,7 @@ def transform_filters(w: Array, scale: Array) -> PackedPanels:
 
 
 class TransformJob(Descriptor):
-    """The job of `_transform_all`; ``panels`` is the number of panels per matrix, ``channels`` that of input channels."""
+    """Parameters of `_transform_all`; ``panels`` is the number of panels per matrix, ``channels`` that of input channels."""
 
     panels: i64
     table: i64
@@ -198,7 +198,7 @@ def _transform_all(call: int, job: TransformJob, out: int) -> None:
 
 
 class WinogradJob(Descriptor):
-    """The job of `winograd`; if ``shared``, all threads work on the same phase, else each thread on blocks of its own."""
+    """Parameters of `winograd`; if ``shared``, all threads work on the same phase, else each thread on blocks of its own."""
 
     images: i64
     height: i64

@@ -36,7 +36,7 @@ FEW = 128
 
 
 class BucketizeJob(Descriptor):
-    """The job of `_bucketize`.
+    """Parameters of `_bucketize`.
 
     ``count`` and ``buckets`` are the lengths of the data and of the bounds; ``is_right`` is ``with_right_bound``; ``size``
     is the size of a result element in bytes.

@@ -39,7 +39,7 @@ from ._reductions import DOUBLES, F64, STEPS, Reduction, doubles, reduce_row, sp
 
 
 class L2Job(ColumnsJob):
-    """The job of `NORMALIZE_L2`.
+    """Parameters of `NORMALIZE_L2`.
 
     ``epsilon`` has the bits of an f64, which is added to sums of squares if ``adds``, else is their lower bound.
     """
@@ -214,7 +214,7 @@ LEAST_BIAS = 1e-9
 
 
 class ResponseJob(ColumnsJob):
-    """The job of `RESPONSE`.
+    """Parameters of `RESPONSE`.
 
     A window has ``reach`` elements before and after its centre; ``bias``, ``scale`` and ``beta`` are the bits of f64.
     """

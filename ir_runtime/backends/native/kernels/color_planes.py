@@ -33,7 +33,7 @@ _Conversion: TypeAlias = NV12ToRGBBase | I420ToRGBBase
 
 
 class ColorJob(Descriptor):
-    """The job of `_colors`.
+    """Parameters of `_colors`.
 
     ``pairs`` and ``image_pairs`` are the pairs of rows of all images and of one image, ``width`` is the pixels of a row,
     and ``size`` the bytes of an element. ``image_bytes`` and ``half_image_bytes`` are the bytes between images of Y and

@@ -74,7 +74,7 @@ ROWS_PER_UNIT = 32
 
 
 class ConcatJob(Descriptor):
-    """The job of `concat`.
+    """Parameters of `concat`.
 
     ``rows`` is the number of pixels, ``size`` the size of a result element in bytes. ``scale`` and ``shift`` are the
     addresses of a factor and a summand per channel, or 0. A bf16 result has no epilogue.

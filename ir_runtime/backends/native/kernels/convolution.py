@@ -72,7 +72,7 @@ PIXEL_BYTES = 2 * PIXEL
 
 
 class PictureJob(Descriptor):
-    """The job of `_pictures`: sizes of the images and the result, the position of images in it, and the address of zeros."""
+    """Parameters of `_pictures`: sizes of the images and the result, the position of images in it, and the address of zeros."""
 
     images: i64
     channels: i64

@@ -34,7 +34,7 @@ _NONE = -0.0
 
 
 class CumSumJob(ColumnsJob):
-    """The job of `CUMSUM`; ``exclusive`` and ``reverse`` are the operation's attributes."""
+    """Parameters of `CUMSUM`; ``exclusive`` and ``reverse`` are the operation's attributes."""
 
     exclusive: i64
     reverse: i64

@@ -43,7 +43,7 @@ _CORNERS = 4
 
 
 class DeformedColumnsJob(Descriptor):
-    """The job of `DEFORMED_COLUMNS`.
+    """Parameters of `DEFORMED_COLUMNS`.
 
     The channels are divided into ``parts`` deformable groups of ``part_channels``, each with offsets of its own. ``down``
     and ``across`` are the addresses of f64 arrays with the row and column at which the window of each of the

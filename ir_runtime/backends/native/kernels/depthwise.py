@@ -65,7 +65,7 @@ __all__ = ["GROUP_CHANNELS", "DEPTHWISE"]
 
 
 class DepthwiseJob(SlidingWindows):
-    """The job of a `depthwise_task`.
+    """Parameters of a `depthwise_task`.
 
     ``out_height`` counts the rows of all images. Windows have up to ``kernel_depth`` planes, which are ``plane_rows`` data
     rows apart. Groups have ``group_channels`` channels; the data and weights of ``channel_block`` channels fit the L1
