@@ -55,7 +55,7 @@ def run_module(
     Args:
         module: the name of the module.
         stdin: the text on its standard input.
-        environment: its environment variables; the variables of the search path are added.
+        environment: its environment variables, to which those that set the module search path are added.
     """
     return subprocess.run(  # noqa: S603 - this interpreter, and code of this package
         _command(module),

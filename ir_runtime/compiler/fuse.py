@@ -1,7 +1,7 @@
 """The pass ``fuse``: kernels also compute the sole consumers of their results.
 
-The Add of a bias after a Convolution becomes an epilogue of its kernel (`backends.common.epilogue`), and so do residuals
-and activations.
+The Add of a bias after a Convolution becomes an epilogue of its kernel, and so do residuals and activations. How an epilogue
+is applied is up to the backend: see `backends.native.kernels._epilogue` and, for NumPy, `backends.common.epilogue`.
 """
 
 from __future__ import annotations

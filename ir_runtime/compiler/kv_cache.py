@@ -1,4 +1,7 @@
-"""The pass ``kv-cache``: append to key and value caches in place, and quantize them on request."""
+"""The pass ``kv-cache``: append to key and value caches in place, and quantize them on request.
+
+`ir.quantized_cache` is the format of quantized caches; `backends.native.kernels.quantized_cache` has kernels that read them.
+"""
 
 from __future__ import annotations
 

@@ -89,11 +89,11 @@ class _Folder(Dataset):
 
 @contextmanager
 def _translate_errors(problem: str, of_disk: bool = False) -> Iterator[None]:
-    """Convert errors of libraries in the block, about the contents of a file, to `InputError`.
+    """Re-raise exceptions of the block as `InputError`, except those of this package and `MemoryError`.
 
     Args:
-        problem: the beginning of the message, with the file.
-        of_disk: whether to pass file system errors through.
+        problem: the start of the message, with the name of the file.
+        of_disk: whether errors of the file system are raised as they are.
     """
     try:
         yield

@@ -444,10 +444,10 @@ class Reduced:
 
 
 def _check_folder(folder: Path) -> None:
-    """Check before a long computation that a folder can be created and written.
+    """Check before a long computation that a folder is empty or can be created, and is writable.
 
     Raises:
-        InputError: if it exists, or its parent is not writable.
+        InputError: if it is a file or not empty, or if it, or its parent if it does not exist, is not writable.
     """
     if folder.is_symlink():
         folder_target(folder)

@@ -1,4 +1,4 @@
-"""Run-time checks of sizes and lengths that are unknown at compile time.
+"""Run-time checks of dynamic shapes: sizes and lengths that are unknown when a model is compiled.
 
 A step whose results have known sizes needs no guard: these sizes are summed once, when compiling. Other kernels are
 wrapped in a guard, which must be cheap for shapes that recur:

@@ -1,6 +1,7 @@
 """Graph passes, and patterns for the nodes they match, as ``openvino.passes``.
 
-A pattern describes nodes by type and by predicates on their outputs; a callback rewrites each match.
+A pattern describes nodes by type and by predicates on their outputs; a callback rewrites each match. The passes of this
+package's own compiler are in `ir_runtime.compiler`.
 
 >>> import numpy as np, ir_runtime as ov
 >>> from ir_runtime import opset13 as ops, passes

@@ -311,7 +311,7 @@ class _Teller:
         yield from self._modules(values, total)
 
     def _modules(self, values: Sequence[float], total: float) -> Iterator[Sentence]:
-        """Yield the share of each module inside the innermost module that has nearly all of the total."""
+        """Yield a sentence with the shares of the child modules of the deepest module that has nearly all of the total."""
         scopes = self.tree.scopes
         shares = [0.0] * len(scopes)
         for item, value in zip(self.records.items, values, strict=True):

@@ -99,7 +99,7 @@ def test_pages_show_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
         decision: [] if number else ["as here", "a|b"] for number, decision in enumerate(cls.decided())
     }
     stored = {"day": "2026-01-02", "runtimes": ["A 1", "B 2"], "decisions": {"ReduceMax-1": outcomes}}
-    monkeypatch.setattr(records, "_record", lambda: stored)
+    monkeypatch.setattr(records, "_load_record", lambda: stored)
     lines = page(cls).splitlines()
     place = lines.index("## Engines at decisions")
     assert lines[place + 4 : place + 8] == [

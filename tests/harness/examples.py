@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -149,15 +149,20 @@ def examples() -> tuple[Path, str]:
     samples: dict[str, list[Sample]] = {}
     for sample in all_samples():
         samples.setdefault(sample.op, []).append(sample)
-    found = {
-        cls.versioned_name(): _of_model(cls) if cls.versioned_name() in EXAMPLE_MODELS else _of_samples(samples[cls.versioned_name()])
-        for cls in registry
-        if group(cls)
-    }  # fmt: skip
+    found = {cls.versioned_name(): _record(cls, samples) for cls in registry if group(cls)}
     lines = (
         f"{json.dumps(name)}: {json.dumps(record, ensure_ascii=False)}" for name, record in found.items()
     )
     return Path(ir_runtime.ops.__file__).with_name("_examples.json"), "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _record(cls: type[Op], samples: Mapping[str, list[Sample]]) -> dict[str, Any]:
+    name = cls.versioned_name()
+    if name in EXAMPLE_MODELS:
+        return _of_model(cls)
+    if name not in samples:
+        raise SystemExit(f"{name} has no samples: add some to a file in tests/samples")
+    return _of_samples(samples[name])
 
 
 def _example_of(samples: Iterable[Sample]) -> tuple[Sample, Results]:

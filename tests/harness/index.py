@@ -18,8 +18,6 @@ import click
 
 import ir_runtime
 import ir_runtime.ops
-from harness.clauses import clauses
-from harness.examples import examples
 from ir_runtime import backends, cli
 from ir_runtime.backends.core.backend import LastLayer
 from ir_runtime.cli.helping import GroupedCommand
@@ -229,7 +227,26 @@ def _lines(begin: str, words: Sequence[str], end: str = "") -> Iterator[str]:
     yield line + end
 
 
+def _records() -> Iterator[tuple[Path, str]]:
+    """Yield the path and contents of each record that is derived from samples.
+
+    Samples look up their operations when they are imported: those of a new operation are found only once `indexes` has
+    imported all modules of operations.
+    """
+    from harness.clauses import clauses
+    from harness.examples import examples
+
+    yield examples()
+    yield clauses()
+
+
+def main() -> None:
+    """Write all lists, stubs and records."""
+    for files in (indexes, _records):
+        for file, text in files():
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    for file, text in (*indexes(), examples(), clauses()):
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+    main()

@@ -50,7 +50,10 @@ class Sample:
     @property
     def cls(self) -> type[Op]:
         name, _, since = self.op.rpartition("-")
-        return next(c for c in registry.versions(name) if c.since == int(since))
+        for version in registry.versions(name):
+            if version.since == int(since):
+                return version
+        raise LookupError(f"there is no operation {self.op}: run `make index` after adding one")
 
     def layer(self) -> Op:
         """The operation, with attributes parsed from text as from a file."""

@@ -292,7 +292,10 @@ def _infer_within_limits(node: Node, operands: Sequence[Value]) -> Sequence[Valu
 
 
 def _values_for_readers(node: Node, outputs: Sequence[Value], table: GraphNodes) -> Sequence[Value] | None:
-    """Return the outputs of a detached node, reusing former equal values; None if an attached node reads a changed one."""
+    """Return the output values of a detached (changed or new) node; unchanged values are the previous objects.
+
+    Returns None if the value of an output changes that an attached node reads: that node would have to be inferred again.
+    """
     values = []
     for index, value in enumerate(outputs):
         port = Port(node.layer.id, index)

@@ -270,7 +270,7 @@ class NonMaxSuppression3(TypedIndicesNms):
 
 @op("NonMaxSuppression-4")
 class NonMaxSuppression4(TypedIndicesNms):
-    """The same as version 3; only OpenVINO plugins that need static shapes return a larger output."""
+    """The same as version 3. OpenVINO plugins that need static shapes pad its output to the largest possible size."""
 
 
 class NmsWithScores(NonMaxSuppressionBase):

@@ -577,7 +577,14 @@ def _layout(
 def _job(
     ops: Sequence[ElementwiseOp], layout: _Layout, order: tuple[int, ...], rounded: tuple[bool, bool]
 ) -> Array:
-    """Return the job of a program; ``rounded`` says whether data and result are bf16."""
+    """Return the parameters of the task for a chain of element-wise operations.
+
+    Args:
+        ops: the operations.
+        layout: the loop nest over the operands.
+        order: the order of the axes.
+        rounded: whether the data, and whether the result, is stored as bf16.
+    """
     own, *strides = layout.strides
     records = _instructions(ops, strides, order)
     flat = contiguous_strides(layout.lengths)
