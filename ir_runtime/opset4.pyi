@@ -190,7 +190,8 @@ def non_max_suppression(
 ) -> Node:
     """Create NonMaxSuppression-4.
 
-    The same as version 3; only OpenVINO plugins that need static shapes return a larger output.
+    The same as version 3. OpenVINO plugins that need static shapes pad its output to the largest possible
+    size.
 
     Args:
         boxes: [batches, boxes, 4].
