@@ -114,7 +114,18 @@ _INFINITY = np.float32(np.inf)
 
 
 class StepsJob(Descriptor):
-    """Parameters of `run_steps` and `run_cell`."""
+    """Parameters of `run_steps` and `run_cell`.
+
+    Sizes: ``steps`` of the longest sequence, ``batch`` entries, ``directions``, ``hidden`` columns of a state, ``time`` steps of
+    the result, and ``gates``. A work unit computes a panel of columns for ``chunk`` batch entries: there are ``panels`` for each
+    gate and direction, ``chunks`` along the batch, and ``units`` in each of the ``phases`` (dependent products) of a step.
+
+    Addresses: ``table`` of panels, packed ``weights`` and ``bias``, the ``lengths`` of sequences, the ``backwards`` flag of each
+    direction, initial ``hidden_states``, ``cell_states`` to write and those before the step, ``reset_states`` of a GRU, and the
+    ``counters`` of claimed and finished units.
+
+    Rows of states are multiplied as ``depth`` words, rounded if ``in_bf16``; ``widened`` weights are bf16, with f32 states.
+    """
 
     kind: i64
     steps: i64
