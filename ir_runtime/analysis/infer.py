@@ -531,7 +531,7 @@ class Causes:
         return [Cause(first, causes[0].where), *causes[1:2]]
 
     def of_length(self, port: Port, dim: int) -> tuple[Cause, ...]:
-        """Return the causes of the length of an output's dim."""
+        """Return the steps that trace the length of axis ``dim`` of an output back to its origin."""
         causes: list[Cause] = []
         self._trace(port, Region(dim), causes, set())
         return tuple(causes)

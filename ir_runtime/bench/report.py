@@ -179,7 +179,7 @@ class Counter:
 
 
 def count_runs(setting: Setting, inputs: Sequence[Array], runs: int) -> list[list[Counter]]:
-    """Run a model with this package; return the counters of each run.
+    """Run a model with this package, after a warm-up run; return the performance counters of each run, one per layer.
 
     Args:
         setting: the model, and the settings of the runtime.

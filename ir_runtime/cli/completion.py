@@ -208,7 +208,10 @@ class _Bash(_Quoting, BashComplete):
     source_template = _BASH
 
     def _word(self, word: str, incomplete: str) -> str:
-        """Return the replacement for the text after the open quote, or for the whole word if no quote is open."""
+        """Return a completion, quoted, to replace the text after the open quote, or the whole word if no quote is open.
+
+        It is empty if the completion does not start with the text before the open quote.
+        """
         same = word.startswith(incomplete[: self._before])
         return quote_for_bash(word[self._before :], self._quote) if same else ""
 

@@ -244,7 +244,7 @@ def _static_batch(model: Model) -> int | None:
 
 
 class _ModelCache:
-    """A cache of compiled models, the least recently used first."""
+    """A thread-safe LRU cache of up to `KEPT_MODELS` compiled models."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[object, CompiledModel] = OrderedDict()

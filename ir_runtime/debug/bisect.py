@@ -127,14 +127,14 @@ def bisect(
         model: the model; it is not changed.
         inputs: as for a compiled model.
         side: the judged execution: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`, such as a `Command`.
-        states: values of variables before the step, by id; by default their initial values. Their values before and after the step
-            become inputs and outputs of the parts.
+        states: values of variables before the run, by id; by default their initial values. The values of variables before
+            and after the run become inputs and outputs of the parts.
 
     Returns:
-        the wrong layer; false if rounding explains all differences.
+        the first wrong layer, or several that are wrong only together; false if rounding explains all differences.
 
     Raises:
-        InputError: if the side cannot run other models.
+        InputError: if the side cannot run parts of the model.
         Interrupted: on Ctrl-C, with the results so far.
         TimedOut: when the time is up, likewise.
     """

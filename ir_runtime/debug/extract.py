@@ -177,7 +177,7 @@ def step_of(
     Args:
         model: the model; it is not changed, and it is returned as is if it has no variables.
         feeds: an array for each input of the model.
-        states: values of variables before the step, by id; by default their initial values.
+        states: values of variables before the run, by id; by default their initial values.
 
     Raises:
         InputError: if a variable is unknown, or an array does not fit it.

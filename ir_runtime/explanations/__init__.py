@@ -35,7 +35,7 @@ class Explanation:
 
 
 def explanation(code: str) -> Explanation:
-    """Return the page of a code.
+    """Return the explanation of the code of a finding or error, such as ``IR301``.
 
     Raises:
         ValueError: if the code is unknown.

@@ -147,7 +147,7 @@ def _number(value: object, dtype: type) -> Any:
 
 
 def _integer(value: Any) -> int:
-    """Parse the leading integer of a string, ignoring a fraction as OpenVINO does."""
+    """Convert a number, or a string of one, to an integer, dropping any fraction as OpenVINO does."""
     try:
         return int(value)
     except ValueError:

@@ -92,8 +92,8 @@ def bind(
 
     Args:
         ports: the inputs of the model.
-        inputs: a mapping by index, name or port; a sequence by position; the only array; or ``None``.
-        tensors: the tensors of the request, one or ``None`` per input.
+        inputs: a mapping by index, name or port; a sequence by position; a single array, if there is one input; or ``None``.
+        tensors: the tensors of the request, one or ``None`` per input, for inputs that ``inputs`` does not give.
         strict: refuse arrays of another element type instead of casting them.
 
     Raises:

@@ -890,7 +890,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return model
 
     def _compute_also(self, outputs: object) -> None:
-        """Add tensors to return from runs, without Results."""
+        """Make the given tensors additional outputs of runs, without adding Result layers for them."""
         present = {output._port for output in self._const_outputs()}
         self._added += [port for port in self._ports(_as_list(outputs)) if port not in present]
 

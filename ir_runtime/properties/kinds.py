@@ -89,11 +89,11 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def choice(kind: type[_Choice], prefix: str = "") -> Kind:
-    """Return a function that reads a member of an enumeration, or its name.
+    """Return a function that converts a member of an enumeration, or its name, to the member.
 
     Args:
         kind: the enumeration.
-        prefix: the prefix of names in OpenVINO's strings.
+        prefix: the prefix of names in OpenVINO's strings, which may be omitted.
     """
     members = {f"{prefix}{name}": member for name, member in kind.__members__.items()} | kind.__members__
 
@@ -107,7 +107,7 @@ def choice(kind: type[_Choice], prefix: str = "") -> Kind:
 
 
 def choices(kind: type[_Choice]) -> Kind:
-    """Return a function that reads a collection of members of an enumeration, or one of them, as a set."""
+    """Return a function that converts members of an enumeration, or one of them, to a set of members."""
     one = choice(kind)
 
     def read(value: Any) -> set[_Choice]:
@@ -119,7 +119,7 @@ def choices(kind: type[_Choice]) -> Kind:
 
 
 def element_type(*allowed: str) -> Kind:
-    """Return a function that reads an element type, or its name.
+    """Return a function that converts an element type, or its name, to the element type.
 
     Args:
         allowed: the names of the valid types.

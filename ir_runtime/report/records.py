@@ -210,7 +210,11 @@ class Records:
         return [name, f"c{self.constants.number(edge.source)}", edge.port, declared]
 
     def _output(self, item: Item, number: int, spec: PortSpec) -> list[Any]:
-        """Return inferred type and shape of an output, the declared ones if different, its names, and 1 on contradiction."""
+        """Return the row of an output: inferred element type, inferred shape, declared type and shape, and names.
+
+        The first two are ``None`` if they could not be inferred, and the third if nothing else is declared. A fifth item, 1,
+        marks a declaration that contradicts the inferred type or shape.
+        """
         value = item.value(number)
         declared = None if spec.type is None else [spec.type.element.label, dims(spec.type.shape)]
         names = [shown(name) for name in spec.names]

@@ -59,7 +59,7 @@ class Golden:
 
     @classmethod
     def compute(cls, model: Model, inputs: object, side: str) -> Golden:
-        """Run a model on inputs with an engine or backend."""
+        """Run a model on inputs with a side, such as ``openvino`` or ``numpy``, and return its outputs as golden outputs."""
         reference = Reference(model)
         feeds = reference.feeds(inputs)
         outputs = side_of(side).observe(model, reference, feeds, ())

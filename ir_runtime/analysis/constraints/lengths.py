@@ -74,7 +74,7 @@ class Pattern:
         return inside and length % self.step in self.residues
 
     def nearest(self, length: int) -> int:
-        """Return the length of the pattern that is closest to the given one."""
+        """Return the length closest to ``length`` that fits the pattern."""
         high = self.high if self.high is not None else max(length, self.low) + self.step
         length = min(max(length, self.low), high)
         near = (n for d in range(self.step + 1) for n in (length - d, length + d) if self.contains(n))

@@ -56,7 +56,7 @@ _MODEL_COLORS = (ColorFormat.RGB, ColorFormat.BGR, ColorFormat.GRAY, ColorFormat
 
 @dataclass
 class InputLowering:
-    """The new Parameters that replace an input of the model, and the lowering of its steps."""
+    """Lowers the preprocessing steps of an input of the model to operations, on new Parameters that replace it."""
 
     info: InputInfo
     parameters: tuple[Node, ...]
@@ -228,7 +228,7 @@ def _check_new(names: Collection[str], existing: Collection[str]) -> None:
 
 @dataclass
 class OutputLowering:
-    """An output of the model, and the lowering of its steps."""
+    """Lowers the postprocessing steps of an output of the model to operations, or describes them."""
 
     info: OutputInfo
     context: Context

@@ -707,7 +707,9 @@ def clauses(operation: str) -> Sequence[str]:
 
 
 def cite(operation: str, clause: str) -> str:
-    """Return a clause prefixed with the operation and its number from 1, or alone if it is not numbered.
+    """Return a clause, a requirement of the specification, with its number as in ``ReduceL2-4 C5: ...``.
+
+    A clause that is not numbered is returned as is.
 
     >>> cite("ReduceL2-4", "no axis is named twice").partition(":")[2]
     ' no axis is named twice'

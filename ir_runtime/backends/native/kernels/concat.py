@@ -1,4 +1,7 @@
-"""Concatenation of channels-last maps along channels, with an epilogue, and of small tensors in recorded runs."""
+"""Concatenation: of f32 feature maps along channels, channels-last and with an epilogue, and of small tensors along any axis.
+
+While a run is recorded for replay, small tensors are copied by tasks instead of NumPy, whose calls cannot be replayed.
+"""
 
 from __future__ import annotations
 

@@ -343,7 +343,10 @@ def _softmax_job(rows: int, length: int, logarithm: bool) -> Array:
 
 @backend.accelerates(SoftMax, LogSoftmax)
 def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
-    """Return a softmax kernel for f32 along any axis; short rows, and axes before the last, are processed as columns."""
+    """Return a kernel for f32 softmax or log-softmax along any axis.
+
+    Softmax of many short rows, or along an axis before the last, may be vectorized across rows instead of along them.
+    """
     rank = data.shape.rank
     if not is_f32(data) or not rank:
         return None
