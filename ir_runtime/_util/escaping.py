@@ -293,9 +293,10 @@ def _file_name(name: str) -> str:
 
 
 def member_name(name: str) -> str:
-    r"""Return a name as a member of an archive, which stays inside the folder to which it is extracted.
+    r"""Escape a name for an archive member, so that extraction cannot write outside the target folder.
 
-    Characters that would leave the folder are percent-encoded; `name_of_member` decodes them.
+    Path parts such as ``..``, a leading slash, a drive, backslashes and unprintable characters are percent-encoded;
+    `name_of_member` decodes them.
 
     >>> member_name("block1/conv:0"), member_name("../x"), member_name("/etc/x"), member_name("C:\\x")
     ('block1/conv:0', '%2E%2E/x', '%2Fetc/x', 'C%3A%5Cx')

@@ -36,10 +36,10 @@ Columns = Mapping[str, Sequence[int]]
 
 
 def symbolic_dims(probe: Probe, constraints: Constraints) -> dict[tuple[Port, int], Count]:
-    """Return the formulas of inner dims, by port and axis.
+    """Return dims of tensors as formulas in the named dims of the model inputs, by port and axis.
 
     Formulas are fitted to inferred lengths at sample points. They hold at all of these points, but are not proved for
-    others.
+    others. With too few or too similar points, there are none.
 
     Args:
         probe: infers the lengths at a point.

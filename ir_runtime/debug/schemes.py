@@ -127,7 +127,10 @@ class _Rounded:
         """Do nothing: no calibration is needed."""
 
     def change(self, layers: Collection[int]) -> Change:
-        """Return a `Change` that rounds the inputs of these layers and the outputs of their execution nodes."""
+        """Return a `Change` that rounds the inputs of these layers, and the output of the execution node of each.
+
+        The execution node is the layer with the bias and activation that a runtime fuses into it (`end_of_node`).
+        """
         ends = {self._ends[layer] for layer in layers}
 
         def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:

@@ -289,7 +289,7 @@ class Gelu(Pointwise):
     approximation_mode: Literal["erf", "tanh"] = attr("erf", doc="exactly, or by a hyperbolic tangent")
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the mode in upper case."""
+        """Return the mode in upper case, as OpenVINO's API presents it."""
         return {"approximation_mode": self.approximation_mode.upper()}
 
     def apply(self, x: Array) -> Array:

@@ -579,7 +579,7 @@ class SegmentMax(Op):
     )
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the mode in lower case."""
+        """Return ``fill_mode`` in lower case, as OpenVINO's API presents it."""
         return {"fill_mode": self.fill_mode.lower()}
 
     def infer(self, data: Value, segment_ids: Value, num_segments: Value | None = None) -> PartialShape:

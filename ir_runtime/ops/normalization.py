@@ -144,7 +144,7 @@ class MVN(Op):
     )
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the mode in upper case."""
+        """Return the mode in upper case, as OpenVINO's API presents it."""
         return {"eps_mode": self.eps_mode.upper()}
 
     def infer(self, data: Value, axes: Value) -> PartialShape:

@@ -105,7 +105,13 @@ class Records:
         return {item.layer.id: number for number, item in enumerate(self.items) if not item.base}
 
     def own_values(self, overlay: Record) -> list[float]:
-        """Return the values of an overlay, with 0 for layers whose values are included in another layer's."""
+        """Return the value of each layer in an overlay, such as its time, without double counting.
+
+        It is 0 if unknown, or if the value of a layer with bodies, such as a Loop, already includes it.
+
+        Args:
+            overlay: the record of a quantity with one value per layer, which colours the graph.
+        """
         inclusive = bool(overlay.get("inclusive"))
         return [
             0 if inclusive and item.base else value or 0

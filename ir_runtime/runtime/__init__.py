@@ -1,4 +1,4 @@
-"""The names of `ir_runtime`, also importable as from ``openvino.runtime``, their former module."""
+"""Alias of `ir_runtime` and its submodules, as ``openvino.runtime`` was of ``openvino`` in earlier versions."""
 
 from __future__ import annotations
 

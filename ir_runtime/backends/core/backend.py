@@ -231,7 +231,7 @@ class Backend:
     """Returns a function that copies one array into another by a call that replay can record, and returns false if it cannot."""
 
     def followed(self, precision: Precision) -> Precision:
-        """Return a precision with each setting that its kernels do not support reset to the default.
+        """Return a copy of ``precision`` in which settings that this backend does not support have their defaults.
 
         >>> Backend("mine", products=("f32", "bf16")).followed(Precision("bf16", 32))
         Precision(products='bf16', dynamic_group=0, kv_cache='f32', weights='f32', flush_denormals=False, f16='f32')

@@ -161,7 +161,7 @@ AXES = 3
 def memory_order(x: Array) -> tuple[int, ...]:
     """Return the axes ordered by decreasing stride.
 
-    If no axis is contiguous, return the order for a copy: C order, or channels-last from four axes on.
+    If no axis is contiguous, return the order for a copy: C order, or channels-last for four or more axes.
     """
     axes = tuple(range(x.ndim))
     if x.flags.c_contiguous:

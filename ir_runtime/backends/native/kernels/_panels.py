@@ -247,7 +247,10 @@ def _place_rows(
 def _pack_element_wise(
     job: FilterJob, target: int, width: int, source: int, columns: int, channels: int, factors: int
 ) -> None:
-    """Pack ``channels`` channels of up to `LANES` columns element by element, padding the columns with zeros."""
+    """Pack ``channels`` channels of ``columns`` filters element by element, each filter multiplied by its factor.
+
+    Filters are columns of the panel; the remaining columns up to `LANES` are filled with zeros.
+    """
     taps, depth = job.taps, job.channels
     for tap in range(taps):
         for channel in range(channels):

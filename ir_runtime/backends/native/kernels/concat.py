@@ -106,7 +106,10 @@ def _scale_columns(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: ir.Value, stride: ir.Value, rows: ir.Value, count: ir.Value, out: ir.Value, width: ir.Value,
     scale: ir.Value, shift: ir.Value,
 ) -> None:  # fmt: skip
-    """Store ``x * scale + shift`` of rows of ``count`` elements; ``scale`` and ``shift`` are rows that all rows share."""
+    """Store ``x * scale + shift`` for ``rows`` rows of ``count`` elements; ``scale`` and ``shift`` have one element per column.
+
+    ``stride`` and ``width`` are the bytes between rows of ``x`` and of ``out``.
+    """
     for offset, load, store in emit.vectors(count):
         factor, summand = load(emit.at(scale, offset)), load(emit.at(shift, offset))
         with emit.loop(rows, [emit.at(x, offset), emit.at(out, offset)]) as (_, (at, target), following):

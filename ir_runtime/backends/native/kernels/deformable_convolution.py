@@ -45,10 +45,11 @@ _CORNERS = 4
 class DeformedColumnsJob(Descriptor):
     """Parameters of `DEFORMED_COLUMNS`.
 
-    The channels are divided into ``parts`` deformable groups of ``part_channels``, each with offsets of its own. ``down``
-    and ``across`` are the addresses of f64 arrays with the row and column at which the window of each of the
-    ``positions`` results starts. If ``has_mask``, C is read. The task samples ``units`` units from ``first_unit`` on, the
-    first of which starts with window ``first_row``.
+    The channels are divided into ``parts`` deformable groups of ``part_channels``, each with offsets of its own. An image
+    has ``positions`` windows; ``down`` and ``across`` are the addresses of f64 arrays with the row and the column at which
+    each starts. ``has_mask`` tells whether samples are multiplied by a mask. A unit of work is up to `LANES` consecutive
+    windows of an image. The task samples ``units`` units from ``first_unit`` on; ``first_row`` is the first of their windows,
+    counted across images.
     """
 
     units: i64

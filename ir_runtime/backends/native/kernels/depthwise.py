@@ -174,9 +174,10 @@ def _add_row(
     emit: Emit, count: Register, across: Register, dilation: Register, begin: Sequence[Register], add_taps:
     AddTaps,
 ) -> list[Register]:  # fmt: skip
-    """Emit the addition of ``count`` elements of a kernel row by ``add_taps``, and return the sums.
+    """Emit the accumulation of ``count`` elements of a kernel row by ``add_taps``, up to `TAPS` at a time, and return the sums.
 
-    ``begin`` is the address and the column of the first data element, the address of its weights, and the sums.
+    ``begin`` holds the initial values: the address and the column of the first data element, the address of its weights, and
+    the sums. The data of consecutive kernel elements is ``across`` bytes and ``dilation`` columns apart.
     """
     builder, now = emit.builder, list(begin)
     many = builder.sdiv(count, emit.i64(TAPS))

@@ -146,7 +146,10 @@ def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
 
 
 def _channels_last_copy(x: Array, target: _Shape) -> Array | None:
-    """Reshape data to a map, copied to channels-last memory; return ``None`` if channels are not last in the data."""
+    """Reshape ``x`` to the shape ``target`` of a feature map, as a copy in channels-last memory.
+
+    Return ``None`` if channels are few or not last in the memory of ``x``, or if there are too many axes to copy.
+    """
     order = _channels_last_order(x.shape, x.strides, target)
     if order is None:
         return None

@@ -594,7 +594,7 @@ class Runner:
 
     @property
     def _phases(self) -> int:
-        """The number of dependent state products in a step."""
+        """The number of successive state products in a step: 2 for `CellKind.GRU`, where one needs the reset gate, else 1."""
         return 2 if self.kind is CellKind.GRU else 1
 
     def _threads_and_units(self, batch: int) -> tuple[int, int]:

@@ -446,12 +446,12 @@ class _LocatedCall(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class TapeWriter:
-    """Collects the calls of consecutive steps into a tape.
+    """Builds a `Tape` from the recorded task calls of consecutive steps.
 
     Args:
-        regions: the memory of the steps.
-        calls: the calls, in order.
-        refusals: the addresses of refusal counters.
+        regions: the memory that the calls read and write.
+        calls: the task calls added so far, in order.
+        refusals: the addresses of the counters that tasks increment when they refuse their data.
     """
 
     regions: Regions = field(default_factory=Regions)

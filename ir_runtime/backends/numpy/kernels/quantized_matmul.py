@@ -348,7 +348,11 @@ def _powers_of_two(scale: Array) -> bool:
 
 
 def _rounds_in_place(numbers: Array, scale: Array, rounding: Rounding) -> bool:
-    """Return whether `_round` is exact for all products: none is too small or, unless codes are integers, subnormal."""
+    """Return whether `_round` rounds every product ``number * scale`` to the type that ``rounding`` describes.
+
+    No product but 0 may be below `MIN_PRODUCT`, or subnormal in that type; subnormal products of integers are allowed, as they
+    are exact.
+    """
     if not rounding.dropped_bits:
         return True
     integers = np.array_equal(numbers, np.rint(numbers))

@@ -72,7 +72,7 @@ def _first_in_order(op: TopKBase, x: Array, axis: int, count: int) -> Array | No
 
 
 def _select(op: TopKBase, x: Array, count: int, largest: bool) -> Array | None:
-    """Return the indices of the ``count`` best elements along the last axis by partitioning; ``None`` for the reference.
+    """Return the indices of the ``count`` best elements along the last axis by partitioning; ``None`` if NaN is among them.
 
     Elements better than the threshold are selected, and the first of those equal to it.
     """

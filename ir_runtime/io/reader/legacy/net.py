@@ -120,7 +120,7 @@ def _report_unread(reader: LegacyReader, version: int) -> None:
 def _data(element: Element) -> Mapping[str, str]:
     """Return the attributes of a layer's ``<data>``, or ``<convolution_data>`` and the like in version 2.
 
-    An attribute of its child elements becomes the list of their texts.
+    The values that an attribute has in the child elements are joined by commas.
     """
     texts_by_name: dict[str, str] = {}
     for part in element:
