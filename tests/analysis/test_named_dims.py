@@ -46,6 +46,7 @@ NO_FORMS: dict[str, Length] = {
     "root": lambda a, b, c: math.isqrt(a),
     "less": lambda a, b, c: 500 - a,
     "lesser": lambda a, b, c: min(a, b),
+    "cut off at 0": lambda a, b, c: max(20 - a, 0),
     "rounded sum": lambda a, b, c: (a + b) // 2,
 }
 
@@ -110,7 +111,7 @@ def test_a_length_of_two_values_says_nothing() -> None:
     points = [(a, b, 2 + index % 2) for index, (a, b, _) in enumerate(POINTS)]
     assert formulas(FORMS["a"], points=points) == {}
     fixed = Constraint("fixed", ("c",), "c = 2", 2)
-    assert formulas(FORMS["a"], points=points, found=(fixed,)) == {0: "a"}
+    assert formulas(FORMS["a"], lambda a, b, c: c, points=points, found=(fixed,)) == {0: "a"}
 
 
 def test_a_length_of_three_values_is_enough() -> None:
