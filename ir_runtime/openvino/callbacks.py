@@ -14,7 +14,7 @@ __all__ = ["call_back"]
 def call_back(owner: str, callback: Callable[..., Any], *arguments: object) -> Any:
     """Invoke a callback, and convert its exceptions to RuntimeError as OpenVINO does.
 
-    SystemExit and KeyboardInterrupt propagate unchanged.
+    A RuntimeError, SystemExit or KeyboardInterrupt propagates unchanged.
 
     >>> call_back("request 'x'", {}.__getitem__, "key")
     Traceback (most recent call last):

@@ -55,7 +55,7 @@ def fusions_of(model: Model, backend: str | None = None) -> FusionReport:
 
 
 def _compile(model: Model, backend: str | None, after: After, narrow: bool = False) -> None:
-    """Compile a model for the calls of ``after``, which exclude bodies, and discard the plan."""
+    """Compile a model, calling ``after`` after each compiler pass over the model itself (not its bodies)."""
     runnable = model._runnable(narrow)
     ports = [output._port for output in runnable._const_outputs()]
     if narrow:

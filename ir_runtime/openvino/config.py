@@ -143,7 +143,7 @@ def describe(name: str, config: Mapping[str, object], backend: str | None = None
 
 
 def _faster(backend: str | None) -> list[str]:
-    """Return the capabilities that the backend adds on this CPU, of BF16 and WINOGRAD."""
+    """Return which of the capabilities BF16 and WINOGRAD the backend has on this CPU."""
     from ..backends import load
 
     _, chain = load(backend)
@@ -244,7 +244,7 @@ def _requested_precision(config: Mapping[str, object], first: Backend | None) ->
 
 
 def effective_properties(config: Mapping[str, object], precision: Precision) -> dict[str, object]:
-    """Return the properties whose values depend on the actual precision.
+    """Return the properties that describe precision, with the values that the compiled model uses.
 
     Args:
         config: the requested properties.

@@ -110,7 +110,10 @@ class CustomOperation(Op):
 def make_class(
     name: str, version: str, create: Callable[[], CustomNode] | None = None
 ) -> type[CustomOperation]:
-    """Return the class for an operation type, and register it for reading files if ``create`` is given."""
+    """Return the class for an operation type.
+
+    If ``create`` is given, files with the operation can be read, in place of a class of that name registered before.
+    """
 
     class Declared(CustomOperation):
         pass

@@ -174,7 +174,7 @@ class Streams:
         return cls(threads, most if wide else 1)
 
     def share(self, running: int) -> int:
-        """Return the number of threads for one of ``running`` concurrent runs."""
+        """Return the number of threads for one of ``running`` concurrent runs, at least 1."""
         return self.threads // (self.count if self.count > running else running) or 1
 
 

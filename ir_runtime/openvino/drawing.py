@@ -226,7 +226,10 @@ def _mean(
 
 
 def _spread(row: Sequence[Hashable], x: dict[Hashable, float]) -> None:
-    """Place the items of a row side by side, centred at 0, with passing edges narrower than boxes."""
+    """Store in ``x`` the centre of each item of a row: items are placed side by side, centred at 0.
+
+    Edges that pass through the row are narrower than boxes.
+    """
     widths = [GAP if isinstance(item, tuple) else WIDTH for item in row]
     at = -(sum(widths) + GAP * (len(row) - 1)) / 2
     for item, width in zip(row, widths, strict=True):

@@ -73,7 +73,10 @@ class Binder:
         return arrays
 
     def _order_values(self, inputs: Mapping[object, object]) -> Sequence[object]:
-        """Return values given by index or tensor name in input order, None for missing ones; () for other keys."""
+        """Return values given by index or tensor name in input order, None for missing ones.
+
+        Returns an empty tuple if a key is unknown, of another type, or names an input twice.
+        """
         values: list[object] = [None] * len(self._ports)
         for key, value in inputs.items():
             if type(key) is int or type(key) is str:

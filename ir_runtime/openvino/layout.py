@@ -215,7 +215,7 @@ def with_layout(layer: Layer, index: int, layout: Layout) -> Layer:
 
 
 def check_layout(layout: Layout, shape: PartialShape, name: str) -> None:
-    """Raise unless the layout fits a tensor of this shape.
+    """Raise unless the layout is empty or fits a tensor of this shape.
 
     Raises:
         InputError: if the number of dimensions differs.

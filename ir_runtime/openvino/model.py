@@ -338,7 +338,7 @@ class Model(HasRTInfo, ExplainsAbsent):
             self._refreshed = None
 
     def _former(self, nodes: Mapping[int, Node]) -> Former | None:
-        """Return graph and inferred values before the change, for reuse; None if the graph had findings."""
+        """Return graph and inferred values before the change, to be reused for unchanged nodes; None if the graph had findings."""
         if len(self._report) or self._contradicted is not None:
             return None
         table = self._table
@@ -396,7 +396,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
         Args:
             order: the function that orders them.
-            types: the operations of interest. Nodes of other operations without bodies may be omitted.
+            types: the operations of interest, by default all. Nodes of other operations without bodies may be omitted.
         """
         table = self._table
         if table.is_edited:
@@ -1142,7 +1142,7 @@ def _selects_output(item: object) -> bool:
 
 
 def _list_others(errors: Sequence[Diagnostic], count: int) -> str:
-    """Return a clause that lists the other unknown operations, or an empty string."""
+    """Return a clause that lists the operations of ``count`` other layers, which are unknown; empty if there are none."""
     operations = sorted({e.where.operation for e in errors if e.where})
     return f"; {count} more layers have unknown operations: {', '.join(operations)}" if operations else ""
 

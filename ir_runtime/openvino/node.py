@@ -931,7 +931,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
                     yield Input(node, number)
 
     def _is_connected(self, number: int, node: Node, index: int) -> bool:
-        """Return whether an input is connected to an output of a node."""
+        """Return whether input ``number`` of this node is connected to output ``index`` of ``node``."""
         source = self._sources[number] if number < len(self._sources) else None
         return source is not None and source._node is node and source._index == index
 
@@ -1052,7 +1052,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def _former_basis(self) -> Sequence[object] | None:
-        """The `_basis_of` the current values, None if unknown."""
+        """All that the current values were inferred from, in the form of `_basis_of`; None if unknown."""
         if self._own_values is not None:
             return self._basis
         assert self._home is not None

@@ -67,7 +67,7 @@ class ProfilingInfo:
 
 
 def profiling_info(profile: Profile, backend: str) -> list[ProfilingInfo]:
-    """Return the timings of all layers of a run, in order of execution."""
+    """Return the timings of all layers of a run, in order of execution; a fused layer has time 0."""
     entries = []
     for step, seconds in profile.times:
         kernel = step.kernel_name or backend
@@ -188,7 +188,18 @@ class ExecutionGraph:
         writes: Sequence[int],
         entries: Mapping[str, str] | None = None,
     ) -> None:
-        """Add a node, and connect it to the writers of the slots that it reads."""
+        """Add a node, and connect it to the nodes that wrote the slots it reads.
+
+        Args:
+            type: the operation of the node.
+            kind: the entry ``layerType``.
+            name: the name of the node.
+            originals: the layers that it computes, or their names.
+            types: the types of its outputs.
+            reads: the slots of its inputs.
+            writes: the slots of its outputs.
+            entries: further entries of its runtime information, which override the defaults.
+        """
         id, element = len(self.layers), types[0].element.label if types else "dynamic"
         info = {
             "execOrder": str(id),

@@ -147,7 +147,7 @@ class AsyncInferQueue(ExplainsAbsent):
                 self._changed.notify_all()
 
     def _raise_failure(self, all: bool = False) -> None:
-        """Raise the first exception; with ``all``, add notes about further ones."""
+        """Raise the first exception, if there is any; with ``all``, add notes about further ones."""
         failures = {n: reason for n in self._failed if (reason := self._requests[n]._failure) is not None}
         if not failures:
             return

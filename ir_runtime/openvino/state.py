@@ -30,7 +30,7 @@ class VariableState(ExplainsAbsent):
 
     @property
     def state(self) -> Tensor:
-        """The value of the variable. Before the first run, it is zero, with length 0 for dynamic dims."""
+        """The value of the variable. Before the first run, it is zero, with dynamic dims at their minimum length."""
         if self.name not in self._values:
             shape = self._type.shape
             lengths = () if shape.rank is None else tuple(d.min for d in shape)

@@ -238,6 +238,8 @@ class Tensor(ExplainsAbsent):
     def copy_from(self, source: object) -> None:
         """Set contents and shape to those of an array or tensor of the same element type.
 
+        A tensor of dynamic type takes over the element type, too.
+
         Raises:
             InputError: if the element types differ.
         """

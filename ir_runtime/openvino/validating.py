@@ -37,7 +37,7 @@ def validate(
     limits: Limits = DEFAULT,
     for_release: str | None = None,
 ) -> Diagnostics:
-    """`validate`, which checks a model without running it, and the excerpts of files in its findings.
+    """Find the errors and probable mistakes in a model, without running it.
 
     >>> import ir_runtime as ov
     >>> found = ov.validate(b'<net name="n" version="99"><layers/><edges/></net>')
@@ -111,7 +111,7 @@ def _settle(
     shapes: ShapeLike | PortShapes | None,
     release: Release | None,
 ) -> Diagnostics:
-    """Downgrade the errors to warnings if the model is valid without the layers that no output needs."""
+    """Return the findings about a model, with errors turned into warnings if it is valid without the layers that no output needs."""
     needed = Diagnostics(report.most)
     other = read_needed(document, source, report, needed)
     if other is None:
@@ -185,7 +185,7 @@ class Excerpts:
         return list(accumulate(self._data.count(b"\n", start, start + _BLOCK) for start in starts))
 
     def _start(self, line: int) -> int | None:
-        """Return the offset of a line."""
+        """Return the offset in bytes at which a line starts, or None if the file has fewer lines."""
         before = line - 1
         block = bisect_left(self._lines, before)
         if block == len(self._lines):
@@ -197,7 +197,7 @@ class Excerpts:
 
 
 class _Text:
-    """The text of a file from the start of a line on.
+    """The text of a file, from the start of a line.
 
     Args:
         text: the line, and as much of the text after it as may be searched.

@@ -83,7 +83,7 @@ class Bodies:
         )
 
     def operation(self, name: str) -> Operation | None:
-        """Return the operation with its current bodies, for a layer named ``name``."""
+        """Return the operation with its current bodies, for a layer named ``name``; None if a body has not been set."""
         op = self.node.layer.op
         if self._loaded is None or self._loaded.keys() != set(self.names):
             return op
@@ -119,7 +119,7 @@ class Bodies:
         return len(node._sources) - 1
 
     def feed(self, name: str, entry: InputDescription) -> None:
-        """Connect an input of the node to a Parameter of a body."""
+        """Add a connection from an input of the node to a Parameter of the body ``name``."""
         self.branches[name].inputs.append(entry)
         self.infer_if_complete()
 
@@ -129,7 +129,7 @@ class Bodies:
         return len(self.node.layer.outputs)
 
     def add_output(self, entries: Mapping[str, OutputDescription]) -> Output:
-        """Add an output fed by Results of the bodies, at index `next_output`."""
+        """Add an output at index `next_output`, fed by a Result of each body in ``entries``."""
         node, index = self.node, self.next_output
         for name, entry in entries.items():
             self.branches[name].outputs.append(entry)

@@ -102,7 +102,20 @@ class _RepeatsBody(HasBodies):
     def set_sliced_input(
         self, parameter: Node, value: Output, start: int, stride: int, part_size: int, end: int, axis: int
     ) -> None:
-        """Feed a Parameter of the body with one slice of a tensor in each iteration."""
+        """Feed a Parameter of the body with one slice of a tensor in each iteration.
+
+        Args:
+            parameter: the Parameter.
+            value: the tensor.
+            start: the position of the first element to read, negative if counted from the end.
+            stride: the distance in elements between consecutive slices; negative to start with the last slice.
+            part_size: the number of elements of a slice along ``axis``.
+            end: the position of the last element to read (inclusive), negative if counted from the end.
+            axis: the axis to slice.
+
+        Raises:
+            InputError: if the Parameter is not in the body.
+        """
         cut = {"start": start, "stride": stride, "part_size": part_size, "end": end, "axis": axis}
         bodies = self._bodies
         index = bodies.add_input(value)
@@ -121,13 +134,17 @@ class _RepeatsBody(HasBodies):
         bodies.feed("body", MergedInputDescription(index, place, result))
 
     def set_invariant_input(self, body_parameter: Node, value: Output) -> None:
-        """Feed ``body_parameter`` with the same tensor in each iteration."""
+        """Feed ``body_parameter`` with the same tensor in each iteration.
+
+        Raises:
+            InputError: if the Parameter is not in the body.
+        """
         bodies = self._bodies
         index = bodies.add_input(value)
         bodies.feed("body", InvariantInputDescription(index, bodies.parameter_index("body", body_parameter)))
 
     def get_num_iterations(self) -> int:
-        """Return the number of iterations, or -1 if it is not known before a run."""
+        """Return the largest number of slices of an input, or -1 if no input is sliced along an axis of known length."""
         counts = [
             self._count_slices(entry)
             for entry in self.get_input_descriptions()
@@ -157,6 +174,14 @@ class _RepeatsBody(HasBodies):
         self, value: Output, start: int, stride: int, part_size: int, end: int, axis: int
     ) -> Output:
         """Add an output that concatenates ``value`` over all iterations along ``axis``.
+
+        Args:
+            value: a Result of the body, or its operand.
+            start: the position of the first slice in the output, negative if counted from the end.
+            stride: the distance in elements between consecutive slices; negative to put the first slice last.
+            part_size: the number of elements of a slice along ``axis``.
+            end: the position of the last element in the output (inclusive), negative if counted from the end.
+            axis: the axis along which slices are concatenated.
 
         Raises:
             InputError: if the Result is not in the body.

@@ -69,7 +69,10 @@ def reachable(members: Members) -> list[Node]:
 
 
 def _visit_sources(root: Node, done: set[int], attached: bool = True) -> Iterator[Node]:
-    """Yield the unvisited sources of a node and then the node, depth-first; skip attached nodes unless ``attached``."""
+    """Yield the unvisited sources of a node and then the node, depth-first.
+
+    Without ``attached``, skip nodes that still read their state from the graph of a model (see `Node`).
+    """
     stack = [(root, iter(root._sources))]
     while stack:
         node, sources = stack[-1]
@@ -88,7 +91,7 @@ def _visit_sources(root: Node, done: set[int], attached: bool = True) -> Iterato
 
 
 def derive_graph(members: Members) -> tuple[Graph, dict[int, Node]]:
-    """Derive the graph of a model, and return it with the node of each layer."""
+    """Derive the graph of a model, and return it with a mapping of layer ids to nodes."""
     nodes = reachable(members)
     numbers = {id(node): number for number, node in enumerate(nodes)}
     names = _unique(node.layer.name for node in nodes)
@@ -125,7 +128,7 @@ def _layer(node: Node, number: int, name: str) -> Layer:
 
 
 def declare_types(graph: Graph, values: Inferred) -> Graph:
-    """Return the graph with output ports that declare the inferred types."""
+    """Return the graph with output ports that declare the inferred types; ports without an inferred value are unchanged."""
     layers = [
         replace(
             layer,
@@ -145,7 +148,7 @@ def _port(spec: PortSpec, id: int, has_operation: bool) -> PortSpec:
 
 
 def _unique(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names, made unique by a number if they repeat."""
+    """Yield the names; a name that repeats gets a number."""
     used: set[str] = set()
     for name in names:
         candidate, number = name, 1
@@ -195,8 +198,8 @@ def refresh(members: Members, edit: int, table: GraphNodes) -> Refreshed | None:
 
     Args:
         members: the Parameters, Results and sinks of the model.
-        edit: the number of the last change.
-        table: the nodes of the graph that was edited.
+        edit: the number of the last edit, as `Edits` counts them.
+        table: the nodes of the graph before the edits.
 
     Returns:
         The nodes, or None if the graph must be derived and inferred as a whole: on errors, and for variables, bodies and custom operations. In that case no node is changed.
@@ -205,7 +208,7 @@ def refresh(members: Members, edit: int, table: GraphNodes) -> Refreshed | None:
 
 
 def _refresh_detached(members: Members, edit: int, table: GraphNodes) -> Refreshed | None:
-    """Infer only new and detached nodes, provided that attached nodes keep their values and their order.
+    """Infer only new and detached (changed) nodes, provided that all other nodes keep their values and their order.
 
     The order also proves that the graph has no cycle: each detached node must come after its operands, where a
     new node takes the position of its last operand.
@@ -236,7 +239,11 @@ def _refresh_detached(members: Members, edit: int, table: GraphNodes) -> Refresh
 
 
 def _infer_again(node: Node, changes: Changes, own: Collection[int], table: GraphNodes) -> bool:
-    """Infer a node if it or an operand has changed, and return True; return False if all nodes must be visited."""
+    """Infer a node if it or an operand has changed, adding its new values to ``changes``.
+
+    Returns:
+        False if inference fails, or a node outside ``own`` would have to be inferred too; True otherwise.
+    """
     operands = _operands(node, changes)
     if operands is None:
         return False
@@ -255,7 +262,14 @@ def _infer_again(node: Node, changes: Changes, own: Collection[int], table: Grap
 def _is_out_of_order(
     nodes: Iterable[Node], own: Mapping[int, int], members: Members, table: GraphNodes
 ) -> bool:
-    """Return whether some node may precede an operand, or can only be inferred with the whole graph."""
+    """Return whether some node may precede an operand, or can only be inferred with the whole graph.
+
+    Args:
+        nodes: the new and the detached (changed) nodes.
+        own: the topological positions of the detached nodes, by `id`.
+        members: the Parameters, Results and sinks of the model.
+        table: the nodes of the graph before the edits.
+    """
     declared = set(map(id, members.parameters))
     places: dict[int, int] = {}
     for node in nodes:
@@ -292,9 +306,9 @@ def _infer_within_limits(node: Node, operands: Sequence[Value]) -> Sequence[Valu
 
 
 def _values_for_readers(node: Node, outputs: Sequence[Value], table: GraphNodes) -> Sequence[Value] | None:
-    """Return the output values of a detached (changed or new) node; unchanged values are the previous objects.
+    """Return the output values of a detached (changed) node; unchanged values are the previous objects.
 
-    Returns None if the value of an output changes that an attached node reads: that node would have to be inferred again.
+    Returns None if the value of an output changes that an unchanged node reads: that node would have to be inferred again.
     """
     values = []
     for index, value in enumerate(outputs):
@@ -356,7 +370,10 @@ def _is_current(node: Node) -> bool:
 
 
 def _operands(node: Node, changes: Changes) -> list[Value] | None:
-    """Return the values of a node's operands, or None if the producer of one no longer has that output."""
+    """Return the values of a node's operands; None if an operand is an output that its node no longer has.
+
+    ``changes`` holds the new values of nodes inferred again, which replace those stored in the nodes.
+    """
     operands = []
     for source in node._sources:
         if source is None:
@@ -415,7 +432,7 @@ class Order(Protocol):
     """A function that orders nodes and their dependencies."""
 
     def __call__(self, ends: Iterable[_T], sources: Callable[[_T], Sequence[_T]], /) -> list[_T]:
-        """Return ``ends`` and all their dependencies in order."""
+        """Return ``ends`` and all their dependencies in order; ``sources`` returns the direct dependencies of an item."""
 
 
 def depth_first(ends: Iterable[_T], sources: Callable[[_T], Sequence[_T]]) -> list[_T]:

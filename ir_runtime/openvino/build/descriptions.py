@@ -55,6 +55,8 @@ class MergedInputDescription(_Description):
 class SliceInputDescription(_Description):
     """Feeds a Parameter with one slice of an input in each iteration.
 
+    ``start`` and ``end`` are inclusive positions along ``axis``; ``stride`` and ``part_size`` count elements.
+
     >>> SliceInputDescription(input_index=0, body_parameter_index=1, stride=2, part_size=2)
     SliceInputDescription(input_index=0, body_parameter_index=1, start=0, stride=2, part_size=2, end=-1, axis=0)
     """
@@ -84,6 +86,8 @@ class BodyOutputDescription(_Description):
 @dataclass
 class ConcatOutputDescription(_Description):
     """Sets an output to the concatenation of a Result over all iterations.
+
+    ``start`` and ``end`` are inclusive positions along ``axis``; ``stride`` and ``part_size`` count elements.
 
     >>> ConcatOutputDescription(body_value_index=0, output_index=1, axis=1)
     ConcatOutputDescription(body_value_index=0, output_index=1, start=0, stride=1, part_size=1, end=-1, axis=1)

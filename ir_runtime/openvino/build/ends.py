@@ -36,7 +36,11 @@ __all__ = [
 
 
 def fill(element: ElementType, shape: Sequence[int], values: object) -> Array:
-    """Return an array of ``shape`` from as many values, or filled with a single value."""
+    """Return an array of ``shape`` from one value for each element, or from a single value for all.
+
+    Raises:
+        InputError: if the number of values is another, or a value is out of the range of the element type.
+    """
     is_text = element is ElementType.string
     flat = (np.array(values, object) if is_text else _convert_in_range(element, np.asarray(values))).reshape(
         -1
@@ -52,7 +56,11 @@ def fill(element: ElementType, shape: Sequence[int], values: object) -> Array:
 
 
 def _convert_in_range(element: ElementType, values: Array) -> Array:
-    """Convert values to an element type, and raise if one is out of range. Values overflow f32 to infinity."""
+    """Convert values to an element type; for f32, values that are too large become infinite.
+
+    Raises:
+        InputError: if a finite value is out of the range of another type.
+    """
     with np.errstate(over="ignore"):
         converted = values.astype(element.dtype)
     if values.dtype.kind not in "iuf" or element.is_encoded:

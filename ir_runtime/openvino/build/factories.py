@@ -84,7 +84,7 @@ def make(
 
 
 def _fill_inputs(type: str, inputs: list[NodeInput | None]) -> list[NodeInput]:
-    """Drop omitted trailing inputs, and replace other omitted ones by placeholders."""
+    """Drop omitted trailing inputs, and replace other omitted ones by values that have the same effect."""
     if type == "NonMaxSuppression":
         inputs = [_NO_LIMITS.get(i) if value is None else value for i, value in enumerate(inputs)]
     while inputs and inputs[-1] is None:
@@ -148,13 +148,16 @@ def _convert_number(value: object, cls: type[Op], index: int, required: dict[str
 
 
 def _narrower(array: Array, allowed: Element) -> ElementType | None:
-    """Return f32 for Python floats if the input accepts f32 but not f64, else None."""
+    """Return f32 if an array of f64, as of Python floats, is given to an input that accepts f32 but not f64, else None."""
     is_refused = array.dtype == np.float64 and ElementType.f64 not in allowed.allowed
     return ElementType.f32 if is_refused and ElementType.f32 in allowed.allowed else None
 
 
 def _convert_exactly(array: Array, element: ElementType, value: object) -> object:
-    """Convert an array to another type, rounding floats; return ``value`` if an element is out of range."""
+    """Convert an array of numbers to another type, rounding floats.
+
+    Returns ``value`` if an integer is out of range, floats would become integers, or the type is not numeric.
+    """
     if (
         array.dtype.kind not in "if"
         or element.is_encoded

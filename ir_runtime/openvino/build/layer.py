@@ -123,7 +123,7 @@ def operation(type: str, opset: int | None, attributes: Mapping[str, object]) ->
 
 @lru_cache(256)
 def _parse_shared(cls: type[Op], texts: tuple[tuple[str, str], ...]) -> Op:
-    """Return an operation without payloads, cached so that equal layers share it."""
+    """Return an operation with the given attributes and without blobs and bodies, cached so that equal layers share it."""
     attributes = dict(texts)
     return cls.parse({**cls.omitted_defaults(attributes), **attributes})
 

@@ -394,7 +394,10 @@ def _declared_parameters(cls: type[Op]) -> list[str]:
 
 
 def _parameter(cls: type[Op], match: re.Match[str], left: list[str]) -> Parameter:
-    """Return a parameter. A name that the operation does not declare takes the next input in ``left``."""
+    """Return the parameter for an entry of the table, given as the match of its parts.
+
+    A name that the operation does not declare stands for the first input in ``left``, which is removed from there.
+    """
     name, target, default = match["name"], match["target"] or match["name"], match["default"]
     inputs = {port.name: port for port in cls.inputs}
     if match["stars"] == "**":

@@ -249,7 +249,7 @@ class PreProcessSteps(_Steps):
             dst_width: the width in pixels.
 
         Raises:
-            InputError: if a length does not fit 32 bits.
+            InputError: if the height or the width does not fit 32 bits.
         """
         if (dst_height is None) != (dst_width is None):
             raise TypeError("resize takes both a height and a width, or neither")
@@ -296,14 +296,14 @@ class PreProcessSteps(_Steps):
         return super()._permute_step(order)
 
     def _layout_after(self, layout: Layout) -> Layout:
-        """Return the layout after all steps of a tensor with the initial ``layout``."""
+        """Return the layout that a tensor of the initial ``layout`` has after all steps."""
         result = layout if self._last_layout is None else self._last_layout
         for order in self._orders_since:
             result = permute_layout(result, order)
         return result
 
     def _undo_steps(self, shape: PartialShape, layout: Layout) -> tuple[PartialShape, Layout]:
-        """Undo the transposes: return shape and layout of the user's tensor for those of the model."""
+        """Return the shape and layout that the user's tensor must have, so that its transposes give those of the model."""
         if shape.rank is None:
             return shape, layout
         dims = list(shape)

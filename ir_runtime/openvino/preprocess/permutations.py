@@ -114,7 +114,11 @@ def squeeze_layout(source: Layout, shape: PartialShape, target: Layout) -> tuple
 
 
 def unsqueeze_layout(source: Layout, shape: PartialShape, target: Layout) -> tuple[PartialShape, Layout, int]:
-    """Prepend the dimensions that ``target`` names in addition, of length 1; return shape, layout and their number."""
+    """Prepend dimensions of length 1 for the names in ``target`` that ``source`` lacks.
+
+    Returns:
+        The shape, the layout, and the number of added dimensions.
+    """
     if source.is_dynamic or target.is_dynamic or source.least_rank >= target.least_rank:
         return shape, source, 0
     names = source.names(0)

@@ -465,7 +465,11 @@ def _redirect(result: Node, tensor: Output, source: Output, undo: ExitStack) -> 
 
 
 def _name_layers(tensor: Output, source: Output, keeps_layer_name: bool, undo: ExitStack) -> None:
-    """Name the new layer after the former one: with an output index, or unchanged in old files."""
+    """Name the layer of ``tensor`` after that of ``source``, followed by the output index.
+
+    With ``keeps_layer_name``, as in old IR versions, a layer with one output instead leaves its name to the new layer, and
+    gets another.
+    """
     layer = source.node.friendly_name
     if keeps_layer_name and source.node.get_output_size() == 1:
         undo.callback(source.node.set_friendly_name, layer)

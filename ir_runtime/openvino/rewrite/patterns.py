@@ -180,7 +180,7 @@ def type_matches_any(types: Iterable[ElementType]) -> Predicate:
 
 
 def attrs_match(attributes: Mapping[str, object]) -> Predicate:
-    """Match an output of an operation with these attributes."""
+    """Match an output of an operation that has these attributes with these values; it may have others."""
 
     def holds(output: Output) -> bool:
         actual = output.node.get_attributes()

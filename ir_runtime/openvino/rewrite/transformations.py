@@ -544,7 +544,7 @@ def _compute(
 
 
 def _element(levels: int, signed: bool) -> ElementType:
-    """Return the 4- or 8-bit integer type for this number of levels."""
+    """Return the integer type of 4 bits if it suffices for this number of levels, else that of 8 bits."""
     if levels <= _LEVELS_OF_4_BITS:
         return ElementType.i4 if signed else ElementType.u4
     return ElementType.i8 if signed else ElementType.u8
