@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ir_runtime.ir.tensor import Array
-from ir_runtime.ops.kernels.boxes import decode_deltas, descending, greedy_nms, iou, soft_nms
+from ir_runtime.ops.kernels.boxes import as_float, decode_deltas, descending, greedy_nms, iou, soft_nms
 from ir_runtime.ops.sort.suppression import rotated_iou, rotated_nms
 
 
@@ -72,6 +72,28 @@ def test_a_threshold_met() -> None:
     assert greedy_nms(b, 0.5).tolist() == [0, 1, 2]
     assert greedy_nms(b, 0.5, inclusive=True).tolist() == [0, 2]
     assert greedy_nms(b, 0.5, 0).tolist() == []
+    # 0.5 is also a threshold that shrinks no more.
+    assert greedy_nms(b, 0.5, eta=0.5).tolist() == [0, 1, 2]
+    assert greedy_nms(b, 0.5, eta=0.5, inclusive=True).tolist() == [0, 2]
+
+
+def test_empty_boxes_have_no_overlap() -> None:
+    b = np.ones((2, 4), np.float32)
+    assert iou(b[0], b[1]) == 0
+    assert greedy_nms(b, 0).tolist() == [0, 1]
+    assert greedy_nms(b, 0, inclusive=True).tolist() == [0], "an overlap of 0 reaches the threshold"
+
+
+def test_boxes_left_of_the_origin_overlap_as_others_do() -> None:
+    b = boxes(300, 3)
+    for by in (3, 20):
+        assert greedy_nms(b - by, 0.2).tolist() == greedy_nms(b, 0.2).tolist()
+
+
+def test_the_last_box_may_come_late() -> None:
+    b = np.array([[0, 0, 2, 2]] * 400 + [[5, 5, 6, 6]] * 2, np.float32)
+    assert greedy_nms(b, 0.5, 2).tolist() == [0, 400]
+    assert greedy_nms(b, 0.5, 1).tolist() == [0]
 
 
 def test_a_threshold_that_adapts_itself() -> None:
@@ -96,10 +118,29 @@ def test_soft_suppression_as_a_loop() -> None:
     np.testing.assert_allclose(lowered, final)
 
 
+def test_soft_suppression_at_its_bounds() -> None:
+    b = np.array([[0, 0, 2, 2], [0, 1, 2, 2], [5, 5, 6, 6]], np.float64)
+    scores = np.array([1, 0.75, 0.5])
+    places, lowered = soft_nms(b, scores, 0.5, 3, above=0)
+    assert places.tolist() == [0, 1, 2]
+    assert soft_nms(b, scores, 0.5, 2, above=0)[0].tolist() == [0, 1]
+    assert soft_nms(b, scores, 0.5, 3, above=0.5)[0].tolist() == [0, 1], "a score that is no more"
+    assert soft_nms(b, scores, 0.5, 3, above=1)[0].tolist() == []
+    assert soft_nms(b, scores, 0.5, 3, above=lowered[1])[0].tolist() == [0], "a lowered score that is no more"
+    assert soft_nms(b, scores, 0.5, 3, above=0, cut=0.5)[0].tolist() == [0, 2], "an overlap that is no less"
+
+
+def test_boxes_are_computed_in_f32_unless_they_are_f64() -> None:
+    kinds = {kind: as_float(np.ones(1, kind)).dtype for kind in ("f2", "f4", "f8")}
+    assert kinds == {"f2": np.float32, "f4": np.float32, "f8": np.float64}
+
+
 def test_the_best_come_first_and_equal_ones_in_order() -> None:
     scores = np.array([1, 3, 2, 3, 0, 2.0])
     assert descending(scores).tolist() == [1, 3, 2, 5, 0, 4]
     assert descending(scores, 1, 3).tolist() == [1, 3, 2]
+    assert descending(scores, 1).tolist() == [1, 3, 2, 5], "only scores above 1"
+    assert descending(scores, most=0).tolist() == descending(scores, 1, 0).tolist() == []
 
 
 def test_deltas_of_nothing_change_nothing() -> None:
