@@ -159,6 +159,8 @@ class Units:
 class Chunks:
     """A kernel loop over chunks of elements: ``for start, end in each_chunk(call, elements, size)``.
 
+    A chunk is the elements from ``start`` to ``end``, which is exclusive, at most ``size`` of them.
+
     Args:
         units: the loop over units of work, each of which is one chunk.
     """

@@ -120,7 +120,7 @@ def _lanes(emit: Emit, x: Value, lanes: range) -> Value:
 
 
 def _field(emit: Emit, x: Value, bits: int, place: int, signed: bool) -> Value:
-    """Extract bits ``place * bits`` to ``(place + 1) * bits`` of each lane as i32."""
+    """Extract ``bits`` bits of each lane, from bit ``place * bits`` on, as an i32 that is sign-extended if ``signed``."""
     above = splat_bits(32 - bits * (place + 1))
     shift = splat_bits(32 - bits)
     moved = emit.builder.shl(x, above)
@@ -153,7 +153,7 @@ def at_most(emit: Emit, value: Value, high: Value) -> Value:
 
 
 def no_levels(vectors: int) -> Value:
-    """Return a constant with zero levels in all lanes of ``vectors`` vectors."""
+    """Return ``vectors * LANES`` levels that are all 0, as a vector constant."""
     return ir.Constant(ir.VectorType(ir.IntType(_BITS), vectors * LANES), None)
 
 

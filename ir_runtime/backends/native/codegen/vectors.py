@@ -110,7 +110,7 @@ class Emit:
 
         Args:
             count: the number of elements.
-            abreast: the vectors per iteration of each loop before that of single vectors.
+            abreast: for each loop before that of single vectors, the number of vectors per iteration.
             sums: accumulators, whose next values the body stores in this list. In the remainder, masked lanes keep theirs.
             join: combines two accumulators. If given, all accumulators are joined to one after the first loop.
         """
@@ -312,7 +312,10 @@ class Emit:
     def if_else(
         self, condition: Value, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
     ) -> list[Value]:
-        """Emit two branches, and return the values of the one that is executed: ``then`` if the condition holds."""
+        """Emit two branches, and return the values of the one that is executed: ``then`` if the condition holds.
+
+        ``then`` and ``otherwise`` emit the branches, and return equally many values.
+        """
         builder, results = self.builder, []
         with builder.if_else(condition) as branches:
             for branch, values in zip(branches, (then, otherwise), strict=True):
@@ -354,7 +357,7 @@ def splat_bits(n: int) -> Value:
 
 @cache
 def _vector(digits: str) -> Value:
-    """Return a vector of one f32, given in hexadecimal so that the cache tells 0 from -0."""
+    """Return a vector constant with the same f32 in every lane; it is given in hexadecimal so that the cache tells 0 from -0."""
     return ir.Constant(VECTOR, [float.fromhex(digits)] * LANES)
 
 

@@ -30,8 +30,8 @@ def divide_rows(
 ) -> Register:  # fmt: skip
     """Divide rows of integers of ``size`` bytes; return the number of vectors that contain a zero divisor.
 
-    ``singles`` has a bit for each operand that is one element for the whole row. Division by 0 gives the
-    result of division by 1.
+    ``code`` selects quotient or remainder, as in `_code`. ``singles`` has a bit for each operand that is one element
+    for the whole row, A's the lowest. Division by 0 gives the result of division by 1.
     """
     builder = emit.builder
     zeros = emit.stack_words(1)

@@ -148,7 +148,10 @@ def _plan(
 
 
 def _choose_layout(stored: tuple[bool, bool], numbers: Set[int]) -> _Layout | None:
-    """Return the layout of a tensor whose axes ``numbers`` are resized; ``None`` if they are not height and width."""
+    """Return the layout of a tensor whose axes ``numbers`` are resized; ``stored`` is as in `_plan`.
+
+    Returns ``None`` if these axes are not height and width, or if the tensor is neither contiguous nor channels-last.
+    """
     if stored[0] and not stored[1] and numbers <= {1, 2}:
         return _Layout.IMAGE
     if not numbers <= {2, 3}:
@@ -162,7 +165,10 @@ def _choose_layout(stored: tuple[bool, bool], numbers: Set[int]) -> _Layout | No
 def _weighted_sum(
     emit: Emit, out: ir.Value, base: ir.Value, offsets: ir.Value, weights: ir.Value, taps: ir.Value, count: ir.Value
 ) -> None:  # fmt: skip
-    """Compute the weighted sum of ``taps`` rows of ``count`` elements, at byte offsets from ``base``."""
+    """Compute the weighted sum of ``taps`` rows of ``count`` elements.
+
+    ``offsets`` and ``weights`` are the addresses of the rows' byte offsets from ``base``, i64, and of their weights, f32.
+    """
     builder = emit.builder
 
     def row(tap: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -197,8 +203,8 @@ def _gather_sum(
 ) -> None:  # fmt: skip
     """Compute ``count`` weighted sums of gathered elements of a row.
 
-    The tables hold the indices and weights of the first tap of each sum, then, ``apart`` bytes later, of the
-    second tap, and so on, each padded to whole vectors.
+    The tables at ``places`` and ``weights`` hold the index and the weight of the first tap of each sum, then,
+    ``apart`` bytes later, of the second tap, and so on, each padded to whole vectors.
     """
     builder = emit.builder
 

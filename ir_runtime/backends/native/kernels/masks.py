@@ -53,9 +53,9 @@ MIN_SIZE = 1 << 11
 def _decide_elements(
     emit: Emit, code: ir.Value, singles: ir.Value, a: ir.Value, b: ir.Value, count: ir.Value, out: ir.Value
 ) -> None:
-    """Compare or combine ``count`` pairs of elements and store booleans.
+    """Compare or combine ``count`` pairs of elements, as ``code`` selects, and store booleans.
 
-    ``singles`` has a bit for each operand that is one element for the whole row.
+    ``singles`` has a bit for each operand that is one element for the whole row, A's the lowest.
     """
     copies = [emit.stack_words(LANES) for _ in range(2)]
 
@@ -83,7 +83,10 @@ def _decide_elements(
 def _operand(
     emit: Emit, kind: ir.VectorType, address: ir.Value, single: ir.Value, copies: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
-    """Return the address and the step of an operand; a single element is broadcast to ``copies``, with step 0."""
+    """Return the address of an operand, and how many elements it advances per element of the result: 1, or 0 if ``single``.
+
+    A single element is first broadcast to a vector at ``copies``, whose address is then returned.
+    """
     builder, one = emit.builder, emit.i64(1)
     is_single = builder.icmp_signed("!=", single, emit.i64(0))
     with builder.if_then(is_single):
@@ -111,7 +114,7 @@ def _select_elements(
 ) -> None:  # fmt: skip
     """Store elements of ``size`` bytes from B where A is true, else from C.
 
-    ``singles`` has a bit for each operand that is one element for the whole row.
+    ``singles`` has a bit for each operand that is one element for the whole row, A's the lowest.
     """
 
     def go(width: int, single: tuple[bool, ...]) -> None:

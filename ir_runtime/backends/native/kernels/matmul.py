@@ -131,7 +131,7 @@ class ProductJob(Descriptor):
 
 @device
 def _few_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, part: int) -> None:
-    """Multiply rows by columns that are read in place.
+    """Multiply ``rows`` rows by ``count`` columns that are read in place.
 
     ``x``, ``y`` and ``out`` are the addresses of the first row, column and result; ``part`` is memory for the
     partial sums of a row.
@@ -154,7 +154,7 @@ def _few_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, 
 
 @device
 def _panel_products(job: ProductJob, places: int, rows: int, packed: int, count: int, out: int) -> None:
-    """Multiply rows by packed columns.
+    """Multiply ``rows`` rows by ``count`` columns, which are packed in panels at ``packed``.
 
     ``places`` holds the addresses of the rows, and after them a word for the byte offset of a partial sum.
     """
@@ -176,7 +176,7 @@ def _panel_products(job: ProductJob, places: int, rows: int, packed: int, count:
 
 @device
 def _many_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, packed: int) -> None:
-    """Pack columns and multiply rows by them.
+    """Pack ``count`` columns, and multiply ``rows`` rows by them.
 
     Addresses are as in `_few_rows`; ``packed`` is memory for the columns and for the addresses of rows.
     """
@@ -305,7 +305,10 @@ def _job(
 
 
 def _offsets(shape: _Axes, strides: _Axes, batch: _Axes) -> Array:
-    """Return the byte offset of the matrix that each product reads."""
+    """Return the byte offset of the matrix that each product reads, given the lengths and byte strides of its batch axes.
+
+    ``batch`` are the lengths to which these axes broadcast.
+    """
     axes = [np.arange(n) * stride for n, stride in zip(shape, strides, strict=False)]
     offsets = sum(np.ix_(*axes), np.zeros((1,) * len(axes), np.int64)) if axes else np.zeros((), np.int64)
     return np.broadcast_to(offsets, batch).reshape(-1).astype(np.int64)

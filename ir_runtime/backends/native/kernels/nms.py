@@ -114,7 +114,7 @@ Kept: TypeAlias = tuple[Array, Array]
 
 
 class Settings(NamedTuple):
-    """The maximum number of boxes per row, at least 1; the IoU threshold, above 0; and the score threshold."""
+    """The maximum number of boxes per class and batch entry, at least 1; the IoU threshold, above 0; and the score threshold."""
 
     limit: int
     iou: float
@@ -189,7 +189,8 @@ def multiclass_kernel(
 ) -> Kernel | None:
     """Return a multiclass NMS kernel for f32 boxes that classes share.
 
-    Returns ``None`` for boxes that are not shared or not normalized, and thresholds that are 0 or adaptive.
+    Returns ``None`` for boxes that are not shared or not normalized, for an IoU threshold that is 0 or adaptive, and for
+    a score threshold that is not finite.
     """
     is_finite = bool(np.isfinite(np.float32(op.score_threshold)))
     is_usual = op.iou_threshold > 0 and op.nms_eta == 1 and op.normalized
@@ -254,7 +255,7 @@ def is_suppressed(box: int, others: int, apart: int, count: int, limit: np.float
 
 @device
 def add_box(box: int, others: int, apart: int, count: int) -> None:
-    """Append a box to ``count`` boxes; unused lanes of its vector are NaN, which overlaps nothing."""
+    """Append a box to ``count`` boxes, stored as in `_overlap_mask`; unused lanes of its vector are NaN, which overlaps nothing."""
     for field in range(BOX_FIELDS):
         line = others + field * apart
         if count % LANES == 0:

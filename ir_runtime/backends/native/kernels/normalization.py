@@ -92,7 +92,10 @@ def _match_root(
 def _match_mean(
     context: MatchContext, layer: Layer, x: Port, raised: Port, after: tuple[Layer, ...]
 ) -> RMSNorm | Refusal | None:
-    """Match ``mean(x²) + epsilon``; ``after`` are the layers between it and ``layer``, the last."""
+    """Match ``mean(x²) + epsilon``, whose port is ``raised``.
+
+    ``after`` are the layers between the sum and ``layer``, the last layer of the pattern.
+    """
     added = context.producer(raised, "Add")
     if added is None:
         return None
@@ -187,7 +190,7 @@ class SoftmaxJob(Descriptor):
 def reciprocal_deviation(variance: np.float32, eps: np.float32, mode: int) -> np.float32:
     """Return the reciprocal divisor of a row from its variance, or from its mean (RMS) or sum (L2) of squares.
 
-    ``mode`` is a `Mode`.
+    ``mode`` is a `Mode`; for `Mode.NONE`, the result is 1.
     """
     if mode == 0:
         return np.float32(1)
@@ -209,7 +212,7 @@ NEGLIGIBLE = np.float32(2.0**-126)
 
 @device
 def overflows(mean: np.float32, factor: np.float32) -> bool:
-    """Return whether sums overflow f32, given the mean and the factor from `reciprocal_deviation`."""
+    """Return whether the mean is infinite or NaN, or the factor from `reciprocal_deviation` 0 or NaN, as if sums overflow f32."""
     return not (mean - mean == np.float32(0) and factor > np.float32(0))
 
 
@@ -369,7 +372,10 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
 
 
 def _softmax_of_columns(x: Array, axis: int) -> Array | None:
-    """Compute softmax column by column if there are many columns or many short rows, else return ``None``."""
+    """Compute softmax of `LANES` rows at a time, in layouts where that is faster than row by row, else return ``None``.
+
+    These have at least `LANES` elements along the axes after ``axis``, or many short rows that are contiguous.
+    """
     length, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
     if not x.size:
         return None

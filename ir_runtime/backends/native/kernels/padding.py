@@ -131,7 +131,7 @@ class _Axis(NamedTuple):
         return cls(length, np.where(places >= length, 2 * (length - 1) - places + gap, places))
 
     def merge(self, inner: _Axis) -> _Axis:
-        """Merge this axis with the next inner axis; neither is padded."""
+        """Merge this axis with the next inner axis; both must satisfy `is_same`."""
         return _Axis(self.length * inner.length, np.arange(self.length * inner.length))
 
 
@@ -186,7 +186,7 @@ def _inverse(order: _Shape) -> _Shape:
 
 
 def _job(axes: Sequence[_Axis], number: float) -> Array | None:
-    """Return the job for axes in memory order; ``None`` if there are too many."""
+    """Return the job for axes in memory order and the fill value ``number``; ``None`` if there are too many axes."""
     merged: list[_Axis] = []
     for axis in axes:
         both = bool(merged) and merged[-1].is_same and axis.is_same
@@ -227,9 +227,9 @@ def _images_job(shape: _Shape, pads: tuple[tuple[int, int], ...]) -> tuple[Array
 
 
 def _longest_run(places: Array) -> tuple[int, int, int]:
-    """Return the longest run of consecutive data elements in a result row.
+    """Return the longest run of consecutive data elements in a result row, given the data index of each element.
 
-    Returns its start in the result, its start in the data, and its length.
+    Returns its start in the result, its start in the data, and its length; all are 0 if there is none.
     """
     breaks = np.flatnonzero((np.diff(places) != 1) | (places[:-1] < 0)) + 1
     starts, ends = np.append(0, breaks), np.append(breaks, len(places))

@@ -143,7 +143,10 @@ def _window_function(slide: Instruction) -> Device[..., None]:
 
 @device
 def _divide_row(job: PoolJob, target: int, rows: int) -> None:
-    """Turn a row of window sums into means; ``rows`` is the height of the windows inside the data."""
+    """Turn a row of window sums, at the address ``target``, into means.
+
+    ``rows`` is the height of the windows inside the data, used unless the job has a factor for all windows.
+    """
     channels, columns = job.channels, job.out_width
     factor = job.factor
     if factor > 0:
@@ -347,9 +350,18 @@ _bf16_mean = _rectangle_mean(1, 2, load_bf16)
 def channel_means(  # noqa: PLR0913 (values in registers)
     x: int, size: int, down: int, right: int, rows: int, columns: int, y: int, vectors: int, factor: np.float32
 ) -> None:  # fmt: skip
-    """Store the sums over a rectangle of pixels, times a factor, for channel vectors of f32 or bf16 (``size`` bytes).
+    """Store the sums over a rectangle of pixels, times a factor, for several channel vectors.
 
-    Lines are ``down`` bytes apart, pixels of a line ``right`` bytes.
+    Args:
+        x: the address of the first pixel.
+        size: the size of an element in bytes: 4 for f32, 2 for bf16.
+        down: the bytes between lines.
+        right: the bytes between pixels of a line.
+        rows: the number of lines.
+        columns: the number of pixels per line.
+        y: the address of the result, f32.
+        vectors: the number of channel vectors, as from `vectors_abreast`.
+        factor: multiplies the sums.
     """
     if size < F32_SIZE:
         for i in range(vectors):
@@ -610,7 +622,10 @@ def _pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
 
 
 def _plane_pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] | None:
-    """Return a function that pools the planes of volumes as maps, or ``None`` if windows span several planes."""
+    """Return a function that pools the planes of volumes as maps.
+
+    Returns ``None`` if windows span several planes, if planes are padded, or if there are not three spatial axes.
+    """
     if len(op.kernel) != 3 or op.kernel[0] != 1 or op.pads_begin[0] or op.pads_end[0]:
         return None
     fields = ["kernel", "strides", "pads_begin", "pads_end"]
@@ -620,7 +635,10 @@ def _plane_pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]
 
 
 def _view_as_maps(op: Pooling, x: Array) -> Array | None:
-    """View the planes of volumes as channels or as images of maps; return ``None`` if both need a copy."""
+    """View the planes of volumes as channels or as images of maps.
+
+    Returns ``None`` if both need a copy, if ``x`` is empty, or if there is not one window per plane.
+    """
     if not x.size:
         return None
     count = op.windows(x.shape[2:], op.kernel)[0]

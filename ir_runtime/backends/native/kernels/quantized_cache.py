@@ -104,7 +104,7 @@ class _PackedAttention:
 
     @property
     def _rest(self) -> int:
-        """The index of the first input after the queries that is neither keys nor values."""
+        """The index, among the inputs after the queries, of the first that concerns neither keys nor values."""
         return 8 if isinstance(self._exact, SharedHeads) else 2
 
     def _fits(
@@ -168,7 +168,10 @@ def unpack_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
 def dot_packed(
     emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value, total: Value
 ) -> None:  # fmt: skip
-    """Compute the dot products of an f32 row, whose sum is ``total``, with packed rows that are ``stride`` bytes apart."""
+    """Store the dot products of an f32 row with ``rows`` packed rows that are ``stride`` bytes apart.
+
+    ``total`` is the sum of the ``count`` elements of the f32 row.
+    """
     builder = emit.builder
     at_once = 4
 
@@ -199,7 +202,7 @@ def dot_packed(
 def add_weighted_packed(
     emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value
 ) -> None:
-    """Add the weighted sum of ``rows`` packed rows, ``stride`` bytes apart, to ``out``."""
+    """Add the weighted sum of ``rows`` packed rows of ``count`` elements, ``stride`` bytes apart, to the f32 row ``out``."""
     builder = emit.builder
 
     for done, vectors, mask in emit.masked_strips(count, 8, 4):
@@ -230,7 +233,7 @@ def add_weighted_packed(
 
 
 def _extremes(emit: Emit, x: Value, count: Value) -> tuple[Value, Value, Value]:
-    """Return the minimum and the maximum of a row, and 0, or NaN if an element is not finite."""
+    """Return the minimum and the maximum of a row, and a number that is NaN if an element is not finite, else 0."""
     builder = emit.builder
 
     def smaller(a: Value, b: Value) -> Value:

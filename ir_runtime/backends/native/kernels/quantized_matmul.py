@@ -77,9 +77,9 @@ def quantize_group(
 
     Args:
         emit: the code emitter.
-        x: the activations.
+        x: the address of the activations.
         count: the number of activations.
-        units: the stored size in multiples of `UNIT`, padded with zeros.
+        units: the number of elements to store, in multiples of `UNIT`; those after the activations are 0.
         out: the address of the quantized activations.
         scale: the address of the scale.
         total: the address of the sum of the quantized activations.
@@ -118,7 +118,10 @@ def _larger(emit: Emit, a: Register, b: Register) -> Register:
 
 
 def _store_scale(emit: Emit, peak: Register, scale: Register) -> tuple[Register, Register]:
-    """Store the scale of a group; return its reciprocal, and a mask that is 0 if all activations become 0."""
+    """Store the scale of a group with largest magnitude ``peak``: NaN if that is not finite, 0 if it is below `MIN_PEAK`.
+
+    Returns the reciprocal of the scale and a mask, both 0 in these cases, so that all activations become 0.
+    """
     builder, zero, full = emit.builder, ir.Constant(F32, 0.0), ir.Constant(F32, 127.0)
     is_finite = builder.fcmp_ordered("<", peak, ir.Constant(F32, float("inf")))
     usable = builder.and_(is_finite, builder.fcmp_ordered(">=", peak, ir.Constant(F32, MIN_PEAK)))
@@ -201,7 +204,10 @@ class DynamicMatrix:
 
 
 def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
-    """Pack a matrix whose outputs are its rows if ``rows``, else its columns, and release the data of the file."""
+    """Pack a matrix, and release its data in the file.
+
+    ``rows`` says whether a result column is the product with a row of the matrix, else with a column.
+    """
     weights, groups = matrix.weights, matrix.groups
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     units = -(-groups.size // UNIT)
@@ -338,7 +344,10 @@ class _Tile:
         return emit.at(load_word(emit, self.job, field), emit.builder.mul(count, emit.i64(size)))
 
     def _first_sums(self, zeros: Register, aside: Register) -> list[Register]:
-        """Return the initial sums of a group: its zero points times the negated sum of its activations."""
+        """Return the initial sums of a group: its zero points times the stored sum of its activations, which is negated.
+
+        If all zero points are equal, the stored sum includes this factor.
+        """
         emit, builder = self.emit, self.emit.builder
         places = [emit.at(emit.at(side, aside), self.apart) for side in self.sides]
         negated = [emit.splat(emit.load(place, I32)) for place in places]
@@ -358,7 +367,10 @@ class _Tile:
     def _add_products(
         self, weights: Register, along: Register, sums: list[Register]
     ) -> tuple[Register, Register, list[Register]]:
-        """Add the products of an activation group; return the advanced addresses and the sums."""
+        """Add the products of an activation group.
+
+        Returns the address of the next weights, the byte offset ``along`` of the next activations, and the sums.
+        """
         emit = self.emit
         units = load_word(emit, self.job, DynamicJob.units)
         chains = _CHAINS if len(self.lines) == 1 else 1
@@ -522,7 +534,7 @@ def dynamic_product(weights: QuantizedWeights, rows: bool) -> KernelFactory | No
 
     Args:
         weights: the matrix.
-        rows: whether outputs are the rows of the matrix.
+        rows: whether a result column is the product with a row of the matrix, else with a column.
     """
     if (integers := current_integer_matrix(weights, rows)) is None:
         return None
@@ -667,7 +679,7 @@ def _exact_product(weights: QuantizedWeights, by_rows: bool, rows: int | None) -
 
     Args:
         weights: the matrix.
-        by_rows: whether outputs are the rows of the matrix.
+        by_rows: whether a result column is the product with a row of the matrix, else with a column.
         rows: the number of rows to multiply, if known.
     """
     is_widened = _is_worth_widening(weights, rows) and reserve(4 * math.prod(weights.shape))
@@ -688,7 +700,10 @@ def _exact_product(weights: QuantizedWeights, by_rows: bool, rows: int | None) -
 
 
 def _is_worth_widening(weights: QuantizedWeights, rows: int | None) -> bool:
-    """Return whether an f32 copy, at twice the memory, pays off: for 16-bit weights and several, but not many, rows."""
+    """Return whether an f32 copy, at twice the memory, pays off.
+
+    It does for 16-bit weights and several, but not many, rows, or if the number of rows is unknown.
+    """
     is_half = weights.element.bits == 16 and weights.scale is None and weights.zero is None
     return is_half and (rows is None or 1 < rows < MIN_STORED_ROWS)
 

@@ -125,7 +125,7 @@ class IntegerKernels:
         return weights if weights is not None and _fits(op, weights) else None
 
     def compute_pooling(self, op: MaxPool, data: IntegerNode) -> bool:
-        """Return whether windows have no dilation, and padding with the level of zero is never the maximum."""
+        """Return whether windows have no dilation, and padding is absent or has level 0, which never exceeds the data."""
         if any(n != 1 for n in op.spread()):
             return False
         return not (data.quantizer.zero and any(map(any, op.pads(data.shape[2:], op.kernel))))
@@ -171,7 +171,7 @@ class _ConversionJob(Descriptor):
 
 
 def _scalars(emit: Emit, parameters: Value, count: int) -> list[Value]:
-    """Load f32 parameters, each broadcast to all lanes."""
+    """Load ``count`` f32 parameters, each broadcast to all lanes."""
     return [emit.splat(emit.load(emit.at(parameters, 4 * i), F32)) for i in range(count)]
 
 
@@ -708,11 +708,11 @@ MIN_LINES = 8
 
 
 class Bound(NamedTuple):
-    """A task bound to a job.
+    """A task with its parameters.
 
     Args:
         address: the address of the machine code of the task.
-        job: the job.
+        job: the record of its parameters.
         large: whether to share the call among threads.
         weights: an `AheadRecord` for each share with the weights it reads first, if any.
     """
@@ -724,7 +724,7 @@ class Bound(NamedTuple):
 
 
 def bind(node: IntegerProduct | IntegerPooled, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
-    """Return the task and job of a node, for maps of this geometry."""
+    """Return the task of a node and its parameters for maps of this geometry."""
     if isinstance(node, Pooled):
         return _maximum(node, data, out)
     if is_winograd(node, data, out, _shares()):
@@ -760,7 +760,14 @@ def requantization(node: IntegerProduct, stored: int) -> tuple[Array, Array, Arr
 def _sum_fields(
     first: Quantizer, other: Quantizer, last: Quantizer, bounds: tuple[float, float]
 ) -> dict[str, float]:
-    """Return the `LevelBounds` fields for adding a residual: factors of both operands, and shift and bounds of the sum."""
+    """Return the `LevelBounds` fields for adding a residual: factors of both operands, and shift and bounds of the sum.
+
+    Args:
+        first: the quantizer of the result before the addition.
+        other: the quantizer of the residual.
+        last: the quantizer of the sum.
+        bounds: the least and the greatest sum, before quantization.
+    """
     shift = -(first.scale * first.zero + other.scale * other.zero + last.low) / last.step
     low, high = (last.level_of(bound) for bound in bounds)
     return {
@@ -772,7 +779,15 @@ def _sum_fields(
 def _strides(
     name: str, levels: LevelMap, step: tuple[int, int] = (1, 1), above: int = 0, left: int = 0
 ) -> dict[str, int]:
-    """Return the `MapJob` fields for a map."""
+    """Return the `MapJob` fields for a map, which begin with ``name``.
+
+    Args:
+        name: the name of the map in `MapJob`.
+        levels: the map.
+        step: the rows and columns between successive windows.
+        above: the padding at the top, in rows.
+        left: the padding on the left, in columns.
+    """
     return {
         f"{name}_image": levels.image, f"{name}_line": step[0] * levels.line, f"{name}_pixel": step[1] * levels.pixel,
         f"{name}_offset": levels.offset(above, left),
@@ -936,7 +951,7 @@ class QuantizedNetwork(KernelTemplate):
 
 
 class _Step(NamedTuple):
-    """A bound task, the indices of the maps that it writes and reads, and of those that no later step reads."""
+    """A task with its parameters, the indices of the maps that it writes and reads, and of those that no later step reads."""
 
     bound: Bound
     out: int
@@ -1012,7 +1027,10 @@ def _map(node: IntegerNode, by_vectors: bool) -> LevelMap:
 
 
 def _borders(node: IntegerNode) -> list[tuple[IntegerNode, tuple[int, int, int, int]]]:
-    """Return the producer that a node reads in windows, with the borders (top, bottom, left, right) that these reach."""
+    """Return a list of the producer that a node reads in windows, with the borders (top, bottom, left, right) that these reach.
+
+    The list is empty for a source.
+    """
     if isinstance(node, Source):
         return []
     kernel = node.op.kernel if isinstance(node, Pooled) else node.weights.numbers.shape[-2:]

@@ -32,7 +32,7 @@ FRACTION_BITS = 23
 
 
 class UniformJob(Descriptor):
-    """Parameters of `_uniform`: groups of blocks; key, stream and first block; the range and its lower end."""
+    """Parameters of `_uniform`: groups of blocks; key, stream and first block; the width of the range and its lower end."""
 
     groups: i64
     key: i64
@@ -74,7 +74,7 @@ def _halves(emit: Emit, words: ir.Value) -> list[ir.Value]:
 
 
 def _encrypt(emit: Emit, words: list[ir.Value], keys: list[ir.Value]) -> list[ir.Value]:
-    """Return the four random integers of each block, as in `ops.kernels.random`."""
+    """Return the four random integers of each block by encrypting its four counter words, as in `ops.kernels.random`."""
     builder, (a, b, c, d) = emit.builder, words
     for _ in range(ROUNDS):
         (low_a, high_a), (low_c, high_c) = (

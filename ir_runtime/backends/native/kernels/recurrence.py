@@ -179,7 +179,10 @@ def _activate(address: int, count: int, kind: int) -> None:
 
 @device
 def rnn_row(job: StepsJob, gates: int, span: int, inputs: int, size: int, count: int, y: int) -> None:
-    """Compute the state of an RNN; ``gates`` and ``inputs`` are the products of the previous state and of the inputs."""
+    """Compute the state of an RNN; ``gates`` and ``inputs`` are the products of the previous state and of the inputs.
+
+    The other arguments are as in `lstm_row`.
+    """
     add_rows(y, gates, inputs, count, job.low, job.high)
     _activate(y, count, job.activation_f)
 
@@ -188,7 +191,19 @@ def rnn_row(job: StepsJob, gates: int, span: int, inputs: int, size: int, count:
 def lstm_row(  # noqa: PLR0913 (values in registers)
     job: StepsJob, gates: int, span: int, inputs: int, size: int, count: int, y: int, cell: int, before: int
 ) -> None:  # fmt: skip
-    """Compute the hidden state of an LSTM, and its cell state from the previous one, ``before``."""
+    """Compute columns of the hidden and the cell state of an LSTM for one batch entry.
+
+    Args:
+        job: the parameters.
+        gates: the address of the products of the previous hidden state, which are overwritten.
+        span: the bytes between the gates of these products.
+        inputs: the address of the products of the inputs.
+        size: the bytes between the gates of these products.
+        count: the number of columns.
+        y: the address of the hidden state.
+        cell: the address of the cell state.
+        before: the address of the previous cell state.
+    """
     low, high = job.low, job.high
     for gate in range(4):
         add_rows(gates + gate * span, gates + gate * span, inputs + gate * size, count, low, high)
@@ -204,7 +219,7 @@ def lstm_row(  # noqa: PLR0913 (values in registers)
 
 @device
 def gru_gates_row(job: StepsJob, gates: int, span: int, inputs: int, size: int, count: int) -> None:
-    """Compute the update and reset gates, which overwrite the products of the inputs."""
+    """Compute the update and reset gates, which overwrite the products of the inputs; arguments are as in `lstm_row`."""
     for gate in range(2):
         target = inputs + gate * size
         add_rows(target, gates + gate * span, target, count, job.low, job.high)
@@ -213,7 +228,7 @@ def gru_gates_row(job: StepsJob, gates: int, span: int, inputs: int, size: int, 
 
 @device
 def gru_state_row(job: StepsJob, new: int, update: int, size: int, count: int, y: int, old: int) -> None:
-    """Compute the state of a GRU from its update gate, the sums of its candidate state, and its previous state."""
+    """Compute the state ``y`` of a GRU from its update gate, the sums ``new`` of its candidate state, and its previous state."""
     _activate(new, count, job.activation_g)
     interpolate_rows(y, update, new, old, count, _INFINITY, _INFINITY)
 
@@ -222,7 +237,10 @@ def gru_state_row(job: StepsJob, new: int, update: int, size: int, count: int, y
 def _state_addresses(
     job: StepsJob, y: int, step: int, phase: int, direction: int, first: int, rows: int, table: int
 ) -> None:
-    """Store the addresses of the states to multiply: previous, initial, or reset states."""
+    """Store the addresses of the states to multiply at ``table``: previous, initial, or reset states.
+
+    These are the states of ``rows`` batch entries from entry ``first`` on.
+    """
     directions, hidden, time = job.directions, job.hidden, job.time
     size, backwards = 4 * hidden, load_i64(job.backwards, direction)
     for r in range(rows):
@@ -239,7 +257,10 @@ def _state_addresses(
 
 @device
 def _round_states(job: StepsJob, rows: int, table: int, rounded: int) -> int:
-    """Round states to bf16, and store them after a table of their addresses; return the address of the table."""
+    """Round the states at the addresses in ``table`` to bf16, and store them at ``rounded``, after a table of their addresses.
+
+    Returns the address of that table.
+    """
     depth, hidden = job.depth, job.hidden
     for r in range(rows):
         at = rounded + 8 * job.chunk + 4 * depth * r
@@ -250,7 +271,10 @@ def _round_states(job: StepsJob, rows: int, table: int, rounded: int) -> int:
 
 @device
 def _multiply_states(job: StepsJob, phase: int, first: Panel, rows: int, table: int, gates: int) -> None:
-    """Multiply states by the weights of the gates of a phase; ``first`` is the `Panel` of the first gate."""
+    """Multiply ``rows`` states, whose addresses are in ``table``, by the weights of the gates of a phase.
+
+    ``first`` is the `Panel` of the first gate; the products are stored at ``gates``.
+    """
     total, parts, vectors, last = job.gates, job.panels, first.vectors, first.last_columns
     span = 4 * LANES * vectors
     stride = total * span
@@ -284,7 +308,22 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
     job: StepsJob, y: int, x: int, step: int, phase: int, direction: int, entry: int, gates: int, span: int, count: int,
     column: int, old: int,
 ) -> None:  # fmt: skip
-    """Compute the state of a batch entry after a phase of a step from its gate products and the state ``old``."""
+    """Compute columns of the state of a batch entry after a phase of a step from its gate products.
+
+    Args:
+        job: the parameters.
+        y: the result of `run_steps`.
+        x: the products of the inputs.
+        step: the index of the step.
+        phase: the index of the phase.
+        direction: the index of the direction.
+        entry: the index of the batch entry.
+        gates: the address of the products of the state.
+        span: the bytes between the gates of these products.
+        count: the number of columns.
+        column: the byte offset of the first column in a state.
+        old: the address of these columns of the state that was multiplied.
+    """
     kind, directions, hidden = job.kind, job.directions, job.hidden
     time, total, length = job.time, job.gates, load_i64(job.lengths, entry)
     backwards, size = load_i64(job.backwards, direction), 4 * hidden
@@ -501,7 +540,10 @@ class Runner:
 
     @classmethod
     def of(cls, op: Recurrent, passes: Sequence[bool], x: Value, w: Array, r: Array, b: Array) -> Runner:
-        """Pack ``w[directions, gates * hidden, input]``, ``r`` and ``b`` for inputs ``x[batch, ..., input]``."""
+        """Pack ``w[directions, gates * hidden, input]``, ``r`` and ``b`` for inputs ``x[batch, ..., input]``.
+
+        ``passes`` says for each direction whether it is reversed.
+        """
         directions, rows, inputs = w.shape
         hidden, kind = r.shape[-1], _kind(op)
         gates = rows // hidden
@@ -581,7 +623,10 @@ class Runner:
         return bool(x.size) and x.shape[1:] == (self.width,) and all(s.shape == expected for s in states)
 
     def step(self, x: Array, hidden: Array, cell: Array | None = None) -> Array | tuple[Array, ...]:
-        """Run one step of ``x[batch, input]`` from states ``[batch, hidden]``; return the new states."""
+        """Run one step of ``x[batch, input]`` from states ``[batch, hidden]``.
+
+        Returns the new hidden state, or, for an LSTM, the new hidden and cell states.
+        """
         batch, (count, units) = len(x), self._threads_and_units(len(x))
         products = workspace(batch * self.gates * self.hidden)
         self.inputs.multiply(self.rows_of_inputs(contiguous(x)), products)

@@ -42,7 +42,16 @@ def _blend(  # noqa: PLR0913 (values in registers)
 ) -> None:  # fmt: skip
     """Compute the channels of one bin: a weighted sum of ``tall`` rows of ``wide`` columns.
 
-    ``lines`` are the addresses of the rows, with ``weights``; ``columns`` are byte offsets, with ``factors``.
+    Args:
+        emit: the code emitter.
+        out: the address of the channels.
+        lines: the address of the addresses of the rows.
+        weights: the address of the weights of the rows.
+        tall: the number of rows.
+        columns: the address of the byte offsets of the columns in a row.
+        factors: the address of the weights of the columns.
+        wide: the number of columns.
+        count: the number of channels.
     """
     none = emit.constant(0)
 
@@ -108,11 +117,11 @@ def _align(call: int, job: RoiAlignJob, out: int, x: int) -> None:
 
 @dataclass(frozen=True)
 class BinSamples:
-    """The samples of each bin along an axis, for all regions.
+    """The elements along an axis that each bin of each region sums, with weights.
 
     Args:
-        starts: the position of the first sample of each bin, followed by the number of samples.
-        index: the indices of the elements.
+        starts: the position of each bin's first element in ``index``, followed by the number of elements.
+        index: the indices of the elements along the axis.
         weight: the weights of the elements; those of a bin add up to 1 if all its samples are inside.
     """
 
@@ -122,7 +131,7 @@ class BinSamples:
 
     @classmethod
     def of(cls, first: Array, size: Array, bins: int, samples: Array, length: int) -> BinSamples:
-        """Return the samples along an axis of ``length`` elements.
+        """Return the elements that samples along an axis interpolate, two for each; samples outside the axis are dropped.
 
         Args:
             first: the starts of the regions.
@@ -155,7 +164,7 @@ class BinSamples:
 
     @classmethod
     def select(cls, used: Array, index: Array, weight: Array) -> BinSamples:
-        """Return the samples that the mask ``used[regions, bins, samples]`` selects."""
+        """Return the elements that the mask ``used[regions, bins, elements]`` selects."""
         counts = used.sum(axis=2)
         return cls(np.concatenate([[0], counts.reshape(-1).cumsum()]), index[used], weight[used])
 
@@ -258,7 +267,10 @@ def _largest(
     emit: Emit, out: Register, x: Register, down: Register, rows: Register, across: Register, columns:
     Register, count: Register,
 ) -> None:  # fmt: skip
-    """Store the maximum over ``rows`` x ``columns`` pixels for each channel, ignoring NaN."""
+    """Store the maximum over ``rows`` x ``columns`` pixels for each of ``count`` channels, ignoring NaN.
+
+    Rows are ``down`` bytes apart, pixels of a row ``across`` bytes.
+    """
     builder = emit.builder
 
     for start, access in emit.strips(count, AT_ONCE):
@@ -300,7 +312,10 @@ def _largest_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
 
 @instruction(*[types.int64] * 5)
 def _mean(emit: Emit, out: Register, x: Register, down: Register, rows: Register, columns: Register) -> None:
-    """Store the mean of ``rows`` x ``columns`` elements, summed lane by lane; 0 if there are none."""
+    """Store the mean of ``rows`` x ``columns`` elements, summed lane by lane; 0 if there are none.
+
+    Rows are ``down`` bytes apart; the elements of a row are contiguous.
+    """
     builder = emit.builder
     whole = builder.sdiv(columns, emit.i64(LANES))
     rest = builder.sub(columns, builder.mul(whole, emit.i64(LANES)))

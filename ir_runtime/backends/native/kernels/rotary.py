@@ -212,7 +212,17 @@ def _kernel(width: int) -> Kernel:
 def _job(
     width: int, shape: _Lengths, x: _Lengths, turns: _Lengths, cos: _Lengths, others: _Lengths, sin: _Lengths
 ) -> Array | None:
-    """Return the job for the shapes and strides of tensor, cosines and sines; ``None`` if the task cannot read them."""
+    """Return the job for the shapes and byte strides of the inputs; ``None`` if the task cannot read them.
+
+    Args:
+        width: the length of a row.
+        shape: the shape of the tensor.
+        x: the strides of the tensor.
+        turns: the shape of the cosines.
+        cos: the strides of the cosines.
+        others: the shape of the sines.
+        sin: the strides of the sines.
+    """
     if not math.prod(shape) or any(lengths[-1:] != (width,) for lengths in (shape, turns, others)):
         return None
     strides = [_row_strides(*layout, shape) for layout in ((shape, x), (turns, cos), (others, sin))]
@@ -225,7 +235,7 @@ def _job(
 
 
 def _row_strides(lengths: _Lengths, strides: _Lengths, shape: _Lengths) -> _Lengths | None:
-    """Return the strides along the axes before the last, innermost first.
+    """Return an array's byte strides, broadcast to ``shape``, along the axes before the last, innermost first.
 
     Returns ``None`` if the array does not broadcast to the shape, or if its rows are not contiguous.
     """

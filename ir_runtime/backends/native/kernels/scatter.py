@@ -68,7 +68,7 @@ class ScatterJob(Descriptor):
 
 @device
 def _load_place(indices: int, at: int, length: int) -> int:
-    """Load an index, counted from the start of the axis; return -1 if it is out of range."""
+    """Load the index with number ``at``, counted from the start of the axis; return -1 if it is out of range."""
     index = load_i64(indices, at)
     if index < 0:
         index += length
@@ -171,7 +171,7 @@ def copy_data(data: Array) -> Array | None:
 
 
 def _is_repeated(indices: Array, axis: int) -> bool:
-    """Return whether indices are broadcast along all axes after ``axis``."""
+    """Return whether there are indices and axes after ``axis``, and the indices are broadcast along all of these."""
     after = zip(indices.shape[axis + 1 :], indices.strides[axis + 1 :], strict=True)
     several = indices.ndim > axis + 1 and indices.size > 0
     return several and all(length == 1 or not stride for length, stride in after)

@@ -269,7 +269,10 @@ def decode_task(
 
 @device
 def _query(base: int, strides: Strides, batch: int, head: int, line: int, queries: int) -> int:
-    """Return the address of a query row of one of the adjacent heads that share keys."""
+    """Return the address of row ``line`` of the queries of the adjacent heads that share keys, from ``head`` on.
+
+    The rows are counted head by head, ``queries`` for each.
+    """
     place: int = _head(base, strides, batch, head + line // queries)
     place += line % queries * strides.row
     return place
@@ -520,7 +523,21 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
     task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool, values: int, block: int,
     units: int, size: int,
 ) -> Array:  # fmt: skip
-    """Run a task with room for ``size`` f32 elements in the scratch memory of each thread."""
+    """Run an attention task.
+
+    Args:
+        task: a `blocked_task` or a `decode_task`.
+        q: the queries.
+        k: the keys.
+        v: the values.
+        mask: the mask, if any.
+        factor: the factor of the scores.
+        causal: whether a query only attends to keys up to its own position.
+        values: the number of elements of a row of values.
+        block: the number of queries in a block.
+        units: the number of work units.
+        size: the number of f32 elements that a thread needs as scratch memory.
+    """
     batch, heads, rows, width = q.shape
     keys = k.shape[2]
     out = empty((batch, rows, heads, values), np.float32)
@@ -556,7 +573,10 @@ def _round_up(count: int) -> int:
 
 
 def _block(rows: int, keys: int, heads: int) -> int:
-    """Return the number of queries in a block: as many as fit the cache, with at least one block per thread."""
+    """Return the number of queries in a block: as many as fit the cache, at least 16.
+
+    If threads cannot share the heads evenly, there are about as many blocks as threads, of at least 32 queries if possible.
+    """
     most = max(BLOCK_SCORES // keys, 16)
     parts = -(-rows // most)
     if heads % threads():

@@ -44,8 +44,9 @@ __all__: list[str] = []
 class TopKJob(ColumnsJob):
     """Parameters of the tasks that select ``count`` elements along the middle axis of A ``[outer, length, inner]``.
 
-    The result holds all indices, of ``index_size`` bytes, then the elements, starting at byte ``values``. ``refused``
-    is nonzero afterwards if a row or column has NaN.
+    ``largest`` says whether larger elements are better, ``by_index`` whether the result is ordered by index. It holds
+    all indices, of ``index_size`` bytes, then the elements, starting at byte ``values``. ``refused`` is nonzero
+    afterwards if a row or column has NaN.
     """
 
     count: i64
@@ -77,9 +78,17 @@ def _better(emit: Emit, largest: bool, x: Register, other: Register) -> Register
 def hold_best(
     emit: Emit, x: Register, stride: Register, length: Register, count: Register, held: Register, kept: Register, largest: Register
 ) -> Register:  # fmt: skip
-    """Store the ``kept`` best elements of each lane of ``length`` vectors, ``stride`` bytes apart, and their indices.
+    """Store the best elements of each lane of several vectors, and their indices; return a bit mask of the lanes with NaN.
 
-    Only the first ``count`` lanes are read. Returns a bit mask of the lanes with NaN.
+    Args:
+        emit: the code emitter.
+        x: the address of the first vector.
+        stride: the bytes between vectors.
+        length: the number of vectors.
+        count: the number of lanes to read, the first ones.
+        held: the address of the result: ``kept`` vectors of elements, best first, then as many of i32 indices.
+        kept: the number of elements to store for each lane.
+        largest: whether larger elements are better.
     """
     builder = emit.builder
 
@@ -192,7 +201,18 @@ def _exchange(emit: Emit, where: Register, place: Register, first: Register, sec
 def store_held(
     emit: Emit, held: Register, kept: Register, values: Register, indices: Register, apart: Register, count: Register, size: Register
 ) -> None:  # fmt: skip
-    """Store ``count`` lanes of the kept elements as rows, ``apart`` elements apart; indices have ``size`` bytes."""
+    """Store the first lanes of the vectors from `hold_best` as rows.
+
+    Args:
+        emit: the code emitter.
+        held: the address of the vectors.
+        kept: the number of elements in each lane.
+        values: the address of the first row of elements.
+        indices: the address of the first row of indices.
+        apart: the number of elements between the starts of successive rows.
+        count: the number of lanes.
+        size: the size of a stored index in bytes.
+    """
     builder, (_, store) = emit.builder, emit.masked_access(count)
     twice = builder.mul(count, emit.i64(2))
     _, store_low = emit.masked_access(twice)
@@ -224,7 +244,7 @@ def store_held(
 
 @instruction(types.int64, types.float32, types.int64, returns=types.int64)
 def better_lanes(emit: Emit, x: Register, worst: Register, largest: Register) -> Register:
-    """Return a bit mask of the lanes of a vector that are NaN or better than ``worst``."""
+    """Return a bit mask of the lanes of the vector at ``x`` that are NaN or better than ``worst``."""
     value, other = emit.load(x), emit.splat(worst)
     masks = (_bits(emit, _better(emit, is_largest, value, other)) for is_largest in (True, False))
     return emit.builder.select(emit.builder.icmp_signed("!=", largest, emit.i64(0)), *masks)
@@ -458,7 +478,7 @@ class _Plan(NamedTuple):
     """A plan for selecting elements of data in one layout.
 
     Args:
-        order: the order of axes in which the data is read, copied unless it is stored like that.
+        order: the order of axes in which the data is read; it is copied unless its memory has that order.
         sizes: ``[outer, length, inner]``.
         shape: the shape of the result, with its axes in that order.
         back: the permutation that restores the axis order of the result.

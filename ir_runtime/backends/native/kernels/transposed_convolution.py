@@ -316,7 +316,10 @@ class SpreadAxis(NamedTuple):
         return _records(runs)
 
     def _reads(self, place: int) -> tuple[int, int, int]:
-        """Return the first data element, the first kernel element and the number of taps for a result element."""
+        """Return the first data element, the first kernel element and the number of taps for a result element.
+
+        All are 0 if it reads no data.
+        """
         place += self.begin
         kernel_step, data_step = self.steps
         for kernel in range(min(kernel_step, self.kernel)):
@@ -337,7 +340,7 @@ def _emit_sums(  # noqa: PLR0913 (values in registers)
     emit: Emit, number: int, x: Register, step: Register, down: Register, across: Register, w: Register, kernel_down: Register,
     kernel_across: Register, rows: Register, columns: Register, bias: Register, out: Register, out_step: Register,
 ) -> None:  # fmt: skip
-    """Emit the sums of products for ``number`` result elements of a run."""
+    """Emit the sums of products for ``number`` result elements of a run; `_sum_taps` describes the other arguments."""
     builder = emit.builder
     places = [builder.mul(step, emit.i64(j)) for j in range(number)]
     with emit.loop(rows, [x, w, *[emit.load(bias)] * number]) as (_, (line, taps, *sums), below):
@@ -371,7 +374,10 @@ def _sum_taps(emit: Emit, several: Register, *arguments: Register) -> None:
 
 @device
 def _spread_run(job: SpreadJob, run: SpreadRun, x: int, w: int, rows: int, out: int) -> None:
-    """Compute a run of columns of a row, given the first data row and kernel row."""
+    """Compute a run of columns of a result row.
+
+    ``x`` and ``w`` are the addresses of the first data row and kernel row that it reads, ``rows`` is their number.
+    """
     channels, count = job.channels, run.count
     down, across = job.data_row_step, job.data_column_step
     kernel_down, kernel_across = job.kernel_row_step, job.kernel_column_step
@@ -447,7 +453,7 @@ def depthwise_transposed(
 def _kernel(
     w: Array, epilogue: Epilogue, skipped: int, axes: Callable[[tuple[int, ...]], tuple[SpreadAxis, ...]]
 ) -> Kernel:
-    """Return a kernel for depthwise filters; the first ``skipped`` inputs after them are ignored."""
+    """Return a kernel for depthwise filters; the first ``skipped`` inputs after the filters are ignored."""
     channels, kernel = len(w), (1, *w.shape[3:])[-2:]
     weights = w.reshape(channels, *kernel)
     if epilogue.scale is not None:

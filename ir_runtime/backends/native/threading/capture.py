@@ -20,7 +20,7 @@ class _Replayer:
     around = running
 
     def key(self, most: int | None = None) -> Hashable:
-        """Return the number of threads, which decides how calls divide their work."""
+        """Return the number of threads, at most ``most`` if given, which decides how calls divide their work."""
         return threads() if most is None else at_most_cores(most)
 
     def recorder(
@@ -37,5 +37,5 @@ REPLAYER = _Replayer()
 
 
 def replayed(contents: Sequence[int] = (), alone: bool = True) -> Replayable:
-    """Declare a kernel of this backend replayable; `Replayable` states the requirements."""
+    """Declare a kernel of this backend replayable; `Replayable` explains the arguments and states the requirements."""
     return Replayable(REPLAYER, contents, alone)

@@ -84,7 +84,7 @@ __all__ = [
 
 
 class Call(NamedTuple):
-    """A task call: its address, its job, result and inputs, and the number of threads."""
+    """A task call: the address of the task's machine code, its parameters (the job), its result and inputs, and the threads."""
 
     task: int
     job: Array
@@ -99,10 +99,10 @@ class Record:
     Args:
         calls: the calls, in order.
         workspaces: arrays that calls write before they read them.
-        refusals: the addresses of the counters that tasks increment when they refuse data.
+        refusals: the addresses of the counters that tasks increment when they meet data that they do not support.
         constants: arrays owned by the kernel.
         is_cheap: whether NumPy is as fast, so that the step alone is not worth a replay.
-        host: the Python calls that a replay makes before and after.
+        host: the Python functions that a replay calls before and after the task calls.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -150,7 +150,10 @@ def is_recording() -> bool:
 
 
 def was_refused(job: Array, index: int) -> bool:
-    """Return whether a task has incremented the refusal counter of its job, the i64 at ``index``; register the counter."""
+    """Return whether a task met data that it does not support, which it counts in the i64 at ``index`` of its job.
+
+    In a recorded run, register this counter, which replays check, too.
+    """
     words = job.view(np.int64)
     if (record := RECORD.get()) is not None:
         record.refusals.append(words.ctypes.data + 8 * index)
@@ -199,7 +202,7 @@ def _worker_words(emit: Emit) -> Value:
 
 @device
 def _join_call(pool: int, worker: int) -> bool:
-    """Join the current call unless enough workers have; return whether there is one."""
+    """Work on the current call unless enough workers do; return whether there is a current call."""
     fetch_add(pool + 8 * _JOINED)
     call = load_atomic(pool + 8 * _CALL)
     found: bool = call != 0
@@ -233,7 +236,10 @@ def worker_loop(pool: int, worker: int) -> None:
 
 @device
 def run_call(pool: int, task: int, call: int, threads: int) -> int:
-    """Run a task on ``threads`` threads and wait for them; return 0 on success."""
+    """Run a task on ``threads`` threads and wait for them; return 0 on success.
+
+    ``call`` is the address of its call, which holds the arguments; ``task`` is the address of its machine code.
+    """
     store_ranges(call, threads)
     if threads <= 1:
         _run(task, call)

@@ -136,7 +136,11 @@ class Part:
         return self.host.call(before, [self._place(slots[id(array)], array, fixed) for array in before.args])
 
     def _place(self, slot: int, array: Array, fixed: Collection[int]) -> int:
-        """Return the place of an array that is available before the recorded calls."""
+        """Return the place, in `HostSteps`, of an array that is available before the recorded calls.
+
+        Raises:
+            UnknownArrayError: if a recorded call writes it, or an earlier step has freed its slot.
+        """
         if slot in self.host.holds:
             return self.host.holds[slot]
         if slot in fixed:

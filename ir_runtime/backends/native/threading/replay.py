@@ -76,7 +76,7 @@ class HostSteps:
         return self.loads[-1].place
 
     def call(self, before: Before, args: Sequence[int]) -> int:
-        """Add a call of a function, given the places of its arguments; return the place of its result."""
+        """Add a call of ``before.function``, given the places of its arguments; return the place of its result."""
         place, result = self.constant(None), before.result
         self.calls.append(_Call(before.function, tuple(args), place, result.shape, result.dtype))
         return place
@@ -113,7 +113,7 @@ offset and strides of the view, and the axis order that makes the array C-contig
 
 
 def describe_view(view: View, place: int) -> ArrayRef:
-    """Describe a view as the index of an array and a layout in it."""
+    """Describe a view by the index ``place`` of its region's array and a layout in that array, ``None`` for the whole array."""
     shape, strides, dtype = view.layout
     order = view.region.order
     moved = None if order is None or order == tuple(range(len(order))) else order
@@ -199,7 +199,10 @@ class Replay:
 
 
 def _take_inputs(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
-    """Append arrays to ``inputs``; return False if one differs from the recorded layout, or is a NumPy scalar."""
+    """Append to ``inputs`` the array at each place in ``given``.
+
+    Returns False if one differs from the recorded layout, or is a NumPy scalar.
+    """
     for place, shape, strides, dtype in given:
         array = arrays[place]
         if (

@@ -69,7 +69,10 @@ class TapeHeader(Descriptor):
 
 
 class TapeCall(Descriptor):
-    """A task call; each array is given by a base (`FIXED`, `SCRATCH`, or a word of the tuple) and an offset."""
+    """A task call. Each array is given by a base and an offset in bytes.
+
+    The base is `FIXED`, `SCRATCH`, or the position, in words of 8 bytes, of an array in the tuple passed to `replay_tape`.
+    """
 
     task: i64
     threads: i64
@@ -173,11 +176,11 @@ class Region:
     Args:
         address: the address of the array's first element.
         start: the lowest address of its memory, which differs if strides are negative.
-        stop: the end of its memory.
+        stop: the address after its memory.
         layout: its shape, strides and dtype.
         order: its axes in memory order, or ``None`` if its memory has gaps or overlaps.
-        first: the first call that uses it.
-        last: the last call that uses it.
+        first: the index of the first call that uses it.
+        last: the index of the last call that uses it.
         slot: the slot of an input, or ``~place`` for a result of `HostSteps`; ``None`` for an allocation.
         users: the number of slots that hold arrays in it.
     """
@@ -202,7 +205,7 @@ class View(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the region's array itself."""
+        """Whether the array is the region's own array."""
         return not self.offset and self.layout == self.region.layout
 
 
@@ -314,12 +317,12 @@ class Regions:
         self._bounds_of.clear()
 
     def undo(self, count: int) -> None:
-        """Remove the regions added since there were ``count``, when a step fails."""
+        """Remove all but the first ``count`` regions, when a step fails."""
         self.release()
         del self.all[count:]
 
     def _bounds(self, array: Array) -> tuple[int, int, int]:
-        """Return the address of an array's first element, and the lowest and highest address of its memory."""
+        """Return the address of an array's first element, the lowest address of its memory, and the address after its memory."""
         if (bounds := self._bounds_of.get(id(array))) is None:
             address: int = array.__array_interface__["data"][0]
             if array.flags.c_contiguous:
@@ -399,7 +402,7 @@ class _Plan:
         return None
 
     def _gap(self, region: Region, place: Region | None, others: Iterable[Region]) -> int:
-        """Return the lowest offset in ``place`` at which a region does not overlap ``others``."""
+        """Return the lowest offset in ``place`` (``None`` is scratch memory) at which a region does not overlap ``others``."""
         placed = [(self.places[other], _aligned_size(other)) for other in others]
         end = 0
         for offset, size in sorted((offset, size) for (where, offset), size in placed if where is place):
@@ -491,7 +494,7 @@ class TapeWriter:
         return [View(region, 0, region.layout) for region in given], views
 
     def _locate_calls(self, calls: Sequence[Call], number: int) -> list[_LocatedCall]:
-        """Locate the arrays of a step's calls, which are numbered from ``number``, and extend the lifetimes of their regions."""
+        """Locate the arrays of a step's calls, the first of which has index ``number``, and extend the lifetimes of their regions."""
         located, last = [], number + len(calls) - 1
         for index, call in enumerate(calls):
             out = call.arrays[0]
