@@ -218,7 +218,13 @@ class _Search:
         return restore_report(record), truth
 
     def _keep(self, low: int, middle: int, truth: Sequence[Array]) -> None:
-        """Update the kept tensors to those that cross the cut ``middle``, converted from f64 to the types of the model."""
+        """Update the kept tensors to those that cross the cut ``middle``.
+
+        Args:
+            low: the cut before the layers that were run.
+            middle: the cut after them.
+            truth: their outputs in f64, which are kept in the types of the model.
+        """
         computed = dict(zip(self.cuts.ends(low, middle), truth, strict=True))
         types = self.reference.types
         crossing = self.cuts.crossing(middle)

@@ -410,7 +410,13 @@ class _Budgeting:
     ) -> tuple[Collection[int], _Outcome]:
         """Choose which layers to keep: those with the largest costs, or those that leave the smallest sum of effects.
 
-        Both choices are run, and the better one is returned with its outcome.
+        Both choices are run, and the better one is returned with its outcome; without layers to keep, ``total`` is the outcome.
+
+        Args:
+            ordered: the ids of the layers that may be kept, the largest cost first.
+            effects: the effect of each layer alone, by id.
+            keep: the number of layers to keep.
+            total: the outcome with all layers in the lower precision.
         """
         if not ordered or not keep:
             return (), total

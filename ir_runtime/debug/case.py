@@ -96,7 +96,13 @@ class Numerics:
 
 
 def _quantize_activations(x: Array, size: int, turned: bool) -> Array:
-    """Quantize and dequantize activations to 8 bits, with a scale per group."""
+    """Quantize and dequantize activations to 8 bits, with a scale per group.
+
+    Args:
+        x: the activations.
+        size: the number of elements per group, limited to the length of the quantized axis.
+        turned: whether groups lie along the last axis but one instead of the last.
+    """
     rows = np.swapaxes(x, -1, -2) if turned else x
     length = rows.shape[-1]
     if not rows.size:
@@ -137,7 +143,12 @@ def _number(text: str) -> int:
 
 
 def _group_sizes(graph: Graph, size: int) -> dict[int, int]:
-    """Return the group sizes of products with compressed weights, by id."""
+    """Return the number of activations per scale of each MatMul with compressed weights, by layer id.
+
+    Args:
+        graph: the graph of the model.
+        size: the largest number of activations per scale.
+    """
     changing = {layer.id for layer in (*computed_layers(graph), *graph.of_type("Parameter"))}
     sizes = {}
     for layer in graph.of_type("MatMul"):
@@ -151,7 +162,7 @@ def _group_sizes(graph: Graph, size: int) -> dict[int, int]:
 
 
 def _weights_group(graph: Graph, port: Port) -> int | None:
-    """Return the number of integer weights per scale, 0 for a whole column; ``None`` for other weights."""
+    """Return the number of integer weights per scale, or 0 if weights are not grouped; ``None`` if they are not integers."""
     layer = graph[port.layer]
     while layer.type in _STEPS:
         layer = graph[graph.reads(layer)[0].layer]
@@ -200,12 +211,14 @@ def _other_numerics(base: Numerics, seen: Observation, has_f16: bool) -> list[Nu
 
 
 def emulate_nodes(numerics: Numerics, graph: Graph, boundaries: Collection[Port]) -> Change | None:
-    """Return a `Change` that rounds like the execution nodes of a runtime; ``None`` for f32.
+    """Return a `Change` that rounds like the execution nodes of a runtime; ``None`` if nothing is rounded beyond f32.
+
+    An execution node is a layer as a runtime executes it, with the layers fused into it.
 
     Args:
         numerics: the numerics of the runtime.
         graph: the graph of the model.
-        boundaries: the tensors between nodes.
+        boundaries: the tensors between execution nodes.
     """
     if numerics.precision == "f32":  # sums are not rounded, so nodes are irrelevant
         return numerics.emulate()
@@ -324,7 +337,7 @@ class _Nodes:
         )
 
     def _attention(self, layer: Layer, inputs: Sequence[Array]) -> Arrays:
-        """Compute attention with rounded probabilities, which are obtained as its results for identity values."""
+        """Compute attention with rounded probabilities; with an identity matrix as values, attention returns the probabilities."""
         query, key, value = map(self.rounded, inputs[:3])
         unit = np.broadcast_to(np.eye(key.shape[-2], dtype=value.dtype), (*key.shape[:-1], key.shape[-2]))
         (probabilities,) = evaluate_layer(layer, [query, key, unit, *inputs[3:]])
@@ -332,7 +345,7 @@ class _Nodes:
 
 
 def _kept_outputs(seen: Observation) -> Kept:
-    """Move the outputs of a side into storage within the memory budget."""
+    """Return the outputs of a side as `Kept`, which spills those beyond the memory budget to files."""
     return seen.outputs if isinstance(seen.outputs, Kept) else Kept(iter(seen.outputs))
 
 

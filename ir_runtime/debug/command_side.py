@@ -158,10 +158,17 @@ def _write(
 def _results(
     folder: Path, entry: Entry, key: int | str, last_line: str, command: str
 ) -> dict[int | str, Array]:
-    """Return an array written by a command by its key, with its scale and zero point if present.
+    """Return the arrays that a command wrote for a tensor: its values under ``key``, and any scale and zero point.
+
+    Args:
+        folder: the folder of the command.
+        entry: the entry of the tensor in ``names.json``.
+        key: the number or the name of the tensor; ``.scale`` and ``.zero_point`` are appended to it.
+        last_line: the last line that the command printed, as a hint.
+        command: the command, for messages.
 
     Raises:
-        InputError: if the file is missing or does not contain an array.
+        InputError: if the file is missing, or a file does not contain an array.
     """
     path = folder / entry.file
     if not path.is_file():

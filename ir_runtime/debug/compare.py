@@ -216,7 +216,18 @@ def _judge_runs(
     precision: str,
     names_mistakes: bool,
 ) -> tuple[Comparison, Sequence[Array]]:
-    """Judge each distinct result of a repeated side, until one is unexplained; return the worst report."""
+    """Judge each distinct result of a repeated side, until one is unexplained; return the report with the worst verdict.
+
+    Args:
+        model: the model.
+        plain: the reference in the model's own types.
+        feeds: an array for each input.
+        side: the repeated side.
+        ports: the tensors to observe; if empty, only outputs are compared.
+        types: as for `judge`.
+        precision: as for `judge`.
+        names_mistakes: as for `judge`.
+    """
     single, distinct = side_of(side), list[Observation]()
     judged: list[tuple[int, Comparison, Sequence[Array]]] = []
     for run in range(1, side.times + 1):
@@ -248,7 +259,7 @@ def _is_same(one: Observation, other: Observation) -> bool:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """A report under one choice of numerics and body decisions."""
+    """A report under one choice of numerics and of decisions inside bodies."""
 
     report: Comparison
     truth: Sequence[Array]
@@ -345,7 +356,7 @@ def _try_other_numerics(case: Case, first: _Attempt, entry: Entry | None) -> _At
 
 
 def _try_other_decisions(case: Case, best: _Attempt, entry: Entry | None) -> _Attempt:
-    """Try alternatives of body decisions that rounding leaves open, one at a time, keeping improvements."""
+    """Try other decisions inside bodies that rounding allows, one at a time and up to `TRIES`; keep each that lowers the excess."""
     tries, waiting = 0, _list_alternatives(best)
     while waiting and tries < TRIES and not best.report.settled:
         tries, tried = tries + 1, waiting.pop(0)

@@ -200,7 +200,13 @@ class _RoundedRun:
 def _before_rounding(
     observed: Sequence[Array], outputs: Sequence[Array], rounded: Callable[[Array], Array]
 ) -> tuple[Array, ...]:
-    """Return observed tensors, or for layers in f32, the f32 outputs if the observed tensors are their rounding."""
+    """Undo the rounding of observed elements that are the rounded results of the reference; return other elements unchanged.
+
+    Args:
+        observed: the observed outputs of a layer that computes in f32.
+        outputs: the outputs of the reference in f32.
+        rounded: rounds an array to the side's precision.
+    """
 
     def choose(array: Array, output: Array) -> Array:
         return np.where(rounded(output) == array, output, array)
@@ -340,7 +346,15 @@ class _ExactRun:
     def _judge_by_either(
         self, layer: Layer, inputs: Sequence[Array], decided: Array, output: Array, judged: Judged
     ) -> Judged:
-        """Judge a decision again, allowing for alternatives of unobserved decisions that lead to it."""
+        """Judge a decision again, allowing for alternatives of unobserved decisions that lead to it.
+
+        Args:
+            layer: the deciding layer.
+            inputs: its inputs, in f64.
+            decided: its first output, from the side.
+            output: its first output in f64.
+            judged: the first judgement, which is returned if no alternative leads to the layer.
+        """
         alternatives = self._alternatives_of(layer, inputs)
         if alternatives is None or decided.shape != output.shape:
             return judged

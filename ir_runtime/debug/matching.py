@@ -77,7 +77,13 @@ def match(old: Graph, new: Graph) -> Matching:
 
 
 def _match_by_class(matching: Matching, ours: dict[int, bytes], theirs: dict[int, bytes]) -> None:
-    """Match layers of the same class; within a class, match one pair at a time, followed by its neighbours."""
+    """Match layers of the same class; within a class, match one pair at a time, followed by its neighbours.
+
+    Args:
+        matching: receives the pairs.
+        ours: the class of each layer of the old graph, by id.
+        theirs: the class of each layer of the new graph, by id.
+    """
     alike = _group_by_key(matching, ours, theirs)
     for group in sorted(alike, key=lambda group: len(group[0])):
         by_name: dict[str, deque[int]] = defaultdict(deque)
@@ -125,7 +131,14 @@ def _extend(
     ours: Mapping[int, Hashable],
     theirs: Mapping[int, Hashable],
 ) -> None:
-    """Match pairs, then recursively their neighbours at the same ports with equal keys."""
+    """Match pairs, then their neighbours with equal keys at the same ports, then the neighbours of those, and so on.
+
+    Args:
+        matching: receives the pairs.
+        pairs: pairs of layer ids, in the old and in the new graph.
+        ours: the key of each layer of the old graph, by id.
+        theirs: the key of each layer of the new graph, by id.
+    """
     waiting = list(pairs)
     for pair in pairs:
         matching.add(*pair)

@@ -230,7 +230,7 @@ class _Activations:
 def _times(
     compiled: CompiledModel, feeds: Sequence[Array], runs: int
 ) -> tuple[Mapping[str, float], Mapping[str, str]]:
-    """Return the median time of each step in milliseconds, and the layer that each fused layer is part of."""
+    """Return the median time of each step in milliseconds by its first layer, and for each other layer the step that computes it."""
     request = compiled.create_infer_request()
     times: dict[str, list[float]] = {}
     fused: dict[str, str] = {}

@@ -174,7 +174,7 @@ class _LayerSearch:
         return self._observed if self._port == Port(layer.id, 0) else None
 
     def _others(self, layer: Layer) -> Mapping[str, Callable[[Array], Array | None]]:
-        """Return tensors that the layer may read by mistake, by name, as functions of the array to replace."""
+        """Return tensors that the layer may read by mistake: by name, functions that take the right array and return the other one."""
         case, graph = self._case, self._case.plain.graph
         read, after, before = (
             set(graph.reads(layer)),
@@ -213,7 +213,10 @@ class _LayerSearch:
         return values.get(self._port)
 
     def _remaining_excess(self, layer: Layer, change: Changed) -> float:
-        """Return the ratio of the error that remains with a changed layer to the error that rounding explains."""
+        """Return the ratio (R) of the error that remains with a changed layer to the error that rounding explains.
+
+        It is infinite if the change does not reduce the error enough, or the layers refuse it.
+        """
         exact = self._compute(self._exact, layer, change)
         if exact is None or exact.shape != self._observed.shape:
             return np.inf
@@ -360,7 +363,10 @@ class _BodySearch:
                     yield layer, guess.change, guess.kind, guess.what
 
     def _remaining_excess(self, target: Layer, change: Changed, limit: float) -> float:
-        """Return the ratio of the error that remains with a changed body layer to the error that rounding explains."""
+        """Return the ratio (R) of the error that remains with a changed body layer to the error that rounding explains.
+
+        It is infinite if the layers refuse the change, or the RMS of the remaining error exceeds ``limit``.
+        """
 
         def inside(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
             return change(layer, inputs, outputs) if _key(layer) == _key(target) else outputs
@@ -791,7 +797,14 @@ def _laid_out(order: tuple[int, ...], array: Array) -> Array:
 
 
 def _shift(axis: int, by: int, fill: str, array: Array) -> Array:
-    """Shift an array along an axis by one, filling with zeros, the edge, or wrapping around."""
+    """Shift an array along an axis by one element.
+
+    Args:
+        axis: the axis.
+        by: 1 to shift towards higher indices, -1 towards lower ones.
+        fill: the new element at the end: ``zero``, ``edge`` for the nearest element before the shift, or ``wrap`` for the one shifted out.
+        array: the array.
+    """
     moved = np.roll(array, by, axis)
     if fill == "zero":
         place: list[Any] = [slice(None)] * array.ndim
@@ -807,7 +820,12 @@ def _shift(axis: int, by: int, fill: str, array: Array) -> Array:
 def _movements(
     shape: tuple[int, ...], channels: Sequence[int] = ()
 ) -> Iterator[tuple[str, str, Callable[[Array], Array]]]:
-    """Yield reversals along an axis and shifts by one element, with their kinds and descriptions."""
+    """Yield the kind, the description and the function of each reversal along an axis, and of each shift by one element.
+
+    Args:
+        shape: the shape of the array to change.
+        channels: the axes of image channels, whose reversal has a kind of its own.
+    """
     for axis, length in enumerate(shape):
         if length > 1:
             for by, fill in product((1, -1), ("zero", "wrap", "edge")):

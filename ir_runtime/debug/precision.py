@@ -64,7 +64,14 @@ def is_move(layer: Layer) -> bool:
 
 
 def perturb(precision: str, seed: int) -> Change:
-    """Return a `Change` that perturbs each computed value randomly within the rounding of a precision."""
+    """Return a `Change` that perturbs each computed floating-point value randomly within the rounding of a precision.
+
+    For functions with a larger recorded error, values are perturbed within that. Moved elements and exact conversions stay.
+
+    Args:
+        precision: a key of `ROUNDING`.
+        seed: the seed of the random generator.
+    """
     random, unit = np.random.default_rng(seed), ROUNDING[precision]
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -108,14 +115,14 @@ def emulate_rounding(
     bounded: bool = True,
     prepare: Prepare | None = None,
 ) -> Change | None:
-    """Return a `Change` that emulates the rounding of a runtime; ``None`` if there is no rounding beyond f32.
+    """Return a `Change` that emulates the rounding of a runtime; ``None`` if it changes nothing.
 
     Inputs of products and sampling positions are rounded; sums are not. Results are rounded at the boundaries of
-    execution nodes.
+    execution nodes, which are layers with others fused into them.
 
     Args:
         precision: ``f32``, ``f16`` or ``bf16``.
-        boundaries: the tensors between nodes; by default all tensors.
+        boundaries: the tensors between execution nodes; by default all tensors.
         bounded: whether values beyond the range of the type become infinite.
         prepare: a function that changes the inputs of a layer before it computes.
     """

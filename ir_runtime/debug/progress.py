@@ -121,7 +121,7 @@ def showing(show: Show, skip: Skip = lambda _: None) -> Iterator[None]:
 
 @contextmanager
 def stage(start: float, end: float) -> Iterator[None]:
-    """Map the progress of the block to a subrange of the enclosing stage."""
+    """Let the progress of the block advance the enclosing stage from the fraction ``start`` to ``end``, both from 0 to 1."""
     if (outer := _STAGE.get()) is None:
         yield
         return
@@ -132,7 +132,12 @@ def stage(start: float, end: float) -> Iterator[None]:
 
 
 def report_progress(part: float, item: str = "") -> None:
-    """Report the finished fraction of the current stage, and the current item."""
+    """Report progress in the current stage.
+
+    Args:
+        part: the finished fraction, from 0 to 1.
+        item: the name of the current item, such as a layer.
+    """
     if (now := _STAGE.get()) is not None:
         now.show(now.start + part * (now.end - now.start), item)
 

@@ -377,7 +377,7 @@ class _Reading:
         )
 
     def _same_shape(self) -> str:
-        """Return a hint at the only array that has the shape of the only output; empty if it is ambiguous."""
+        """Return a hint if exactly one array has the shape of the only output; else an empty string."""
         shapes = {key: np.shape(array) for key, array in self.side.arrays.items()}
         if len(self.reference.outputs) != 1:
             return ""

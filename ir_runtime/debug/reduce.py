@@ -466,11 +466,11 @@ def _write(reduced: Reduced, side: SideLike, folder: Path, other: Model | None =
     Args:
         reduced: the part to write.
         side: the judged execution.
-        folder: the new folder.
+        folder: a new or empty folder.
         other: the counterpart of the part, if the side is another IR.
 
     Raises:
-        InputError: if the folder exists.
+        InputError: if the folder is not empty, or cannot be written.
     """
     _check_folder(folder)
     reference = Reference(reduced.model)

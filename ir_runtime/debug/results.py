@@ -372,17 +372,17 @@ class Comparison(Shown):
 
     @property
     def first(self) -> UnitResult | None:
-        """The first unit with an error beyond rounding."""
+        """The first unit with an error beyond rounding; ``None`` if there is none."""
         return next((unit for unit in self.units if not unit.explained), None)
 
     @property
     def first_decision(self) -> DecisionResult | None:
-        """The first layer with an unexplained decision."""
+        """The first layer with an unexplained decision; ``None`` if there is none."""
         return next((decision for decision in self.decisions if decision.verdict == "unexplained"), None)
 
     @property
     def worst(self) -> UnitResult | None:
-        """The unit with the largest excess."""
+        """The unit with the largest excess; ``None`` if there are no units."""
         return max(self.units, key=lambda unit: unit.excess, default=None)
 
     @property

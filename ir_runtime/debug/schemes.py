@@ -228,9 +228,9 @@ class _Range:
     highs: list[Array] = field(default_factory=list)
 
     def limits(self) -> tuple[Array, Array]:
-        """Return symmetric limits, or limits from zero if no value is negative.
+        """Return the lower and upper limits: symmetric ones, or a lower limit of 0 if no value is negative.
 
-        Over examples, limits per tensor are averaged; limits per channel are maximized.
+        Over examples, limits per tensor are averaged; limits per channel are maximized. Very small upper limits are raised as in NNCF.
         """
         lows, highs = np.stack(self.lows), np.stack(self.highs)
         high = highs.max(0) if self.by_channel else highs.mean(0)
@@ -390,7 +390,7 @@ def _quantize_weights(layer: Layer, index: int, weights: Array, bits: int, group
 
 
 def _rounded(part: Array, steps: int) -> Array:
-    """Round values to a uniform grid over their range that includes zero."""
+    """Round the values of each row to a grid of ``steps`` equal steps over the range of the row, extended to include zero."""
     low, high = np.minimum(part.min(-1, keepdims=True), 0), np.maximum(part.max(-1, keepdims=True), 0)
     scale = np.where(high > low, (high - low) / steps, 1)
     zero = np.rint(-low / scale)
@@ -398,7 +398,7 @@ def _rounded(part: Array, steps: int) -> Array:
 
 
 def _fake_quantize(array: Array, low: Array, high: Array, steps: int) -> Array:
-    """Clip values to limits, and round them to a uniform grid between the limits."""
+    """Clip values to limits, and round them to a grid of ``steps`` equal steps between the limits."""
     span = np.where(high > low, high - low, 1)
     level = np.rint((np.clip(array, low, high) - low) / span * steps)
     return np.asarray(level / steps * span + low).astype(array.dtype)
@@ -442,7 +442,7 @@ class _Constants:
         self.graph, self.types = runnable._graph, runnable._values
 
     def of(self, port: Port, replaced: Mapping[Port, Array] | None = None) -> Array:
-        """Compute a constant tensor, optionally with replaced tensors upstream."""
+        """Compute a constant tensor, with the arrays of ``replaced`` in place of tensors that it is computed from."""
         if replaced and port in replaced:
             return replaced[port]
         layer = self.graph[port.layer]
@@ -566,7 +566,14 @@ class StoredModel:
         return prod(dim.min for dim in self._types[port].shape)
 
     def _replace(self, layer: Layer, index: int, port: Port, source: Port) -> Port:
-        """Replace the weights of a layer by floating-point ones; keep the stored weights, and return their key."""
+        """Replace the weights of a layer by floating-point ones, and keep the stored weights; return the port under which they are kept.
+
+        Args:
+            layer: the layer that reads the weights.
+            index: the number of the input.
+            port: the tensor that the input reads.
+            source: the tensor with the quantized values, from which ``port`` is computed.
+        """
         stored = self._values.of(port)
         if self._original is not None:
             weights = _original_weights(self._original, layer, index, stored)

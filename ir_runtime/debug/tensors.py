@@ -83,7 +83,14 @@ def is_float(types: Inferred, port: Port) -> bool:
 def unit_of(
     graph: Graph, port: Port, observed: Mapping[Port, object], computed: set[int]
 ) -> tuple[Layer, ...]:
-    """Return the layers that compute a tensor from other observed tensors, in topological order."""
+    """Return the layers that compute a tensor from other observed tensors, in topological order.
+
+    Args:
+        graph: the graph.
+        port: the tensor.
+        observed: the observed tensors.
+        computed: the ids of layers that depend on the model inputs; others are omitted.
+    """
     members, waiting = {port.layer}, [port.layer]
     while waiting:
         for source in graph.reads(graph[waiting.pop()]):
@@ -96,7 +103,8 @@ def unit_of(
 def end_of_node(graph: Graph, layer: Layer, changing: Collection[int]) -> Port:
     """Return the output tensor of the execution node that starts with a product.
 
-    Runtimes fuse a subsequent bias and activation into the node, and round once at its end.
+    An execution node is a layer as a runtime executes it: a bias and an activation that follow are fused into the node, and
+    its result is rounded once.
 
     Args:
         graph: the graph.

@@ -207,7 +207,7 @@ def allow_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
     Args:
         scatter: the explained error so far.
         unit: the largest relative error of a single rounding.
-        terms: the largest sum.
+        terms: the number of terms of the longest sum, and how uneven errors are among elements.
     """
     least = unit * (terms.number / 6) ** 0.5 / 3 * scatter.size
     # The largest of a few thousand normally distributed errors is about four times their RMS.
