@@ -85,7 +85,7 @@ class Queue(Protocol):
 
 
 class CompiledNode(Protocol):
-    """An execution node of OpenVINO."""
+    """An execution node of OpenVINO: a layer as compiled, with the layers fused into it."""
 
     def get_rt_info(self) -> Mapping[str, object]: ...
     def get_friendly_name(self) -> str: ...

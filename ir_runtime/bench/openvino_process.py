@@ -1,8 +1,8 @@
 """Run OpenVINO in a separate process, so that a crash does not end this one.
 
-OpenVINO's CPU plugin crashes on some models, for example by a division by zero. The process is started by the first job,
-answers one job after another, and ends with its parent. Jobs and answers are pickled, and pass through its standard input
-and output.
+OpenVINO's CPU plugin crashes on some models, for example by a division by zero. A job is a model to compile and run once.
+The process is started by the first job, answers one job after another, and ends with its parent. Jobs and answers are
+pickled, and pass through its standard input and output.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class Job:
 
 
 class Node(NamedTuple):
-    """An execution node: its name and type, the layers that it computes, and the precisions and the kernel that it reports."""
+    """An execution node of OpenVINO, and the precisions and the kernel that it reports.
+
+    It is a layer as compiled, with those fused into it: its members.
+    """
 
     name: str
     type: str

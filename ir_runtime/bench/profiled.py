@@ -137,7 +137,7 @@ class StepTime:
 
     @property
     def spread(self) -> float | None:
-        """Half the range of times, relative to the median."""
+        """Half the range of times, relative to the median; ``None`` without a range, or if the median is 0."""
         if self.range is None or not self.seconds:
             return None
         fastest, slowest = self.range
@@ -145,16 +145,19 @@ class StepTime:
 
     @property
     def gflops(self) -> float | None:
-        """The speed in GFLOP/s."""
+        """The speed in GFLOP/s; ``None`` if the FLOPs are unknown, or the time is 0."""
         return None if self.flops is None else _rate(self.flops * self.calls, self.seconds)
 
     @property
     def gbytes(self) -> float | None:
-        """The memory traffic in GB/s."""
+        """The memory traffic in GB/s; ``None`` if the bytes are unknown, or the time is 0."""
         return None if self.bytes is None else _rate(self.bytes * self.calls, self.seconds)
 
     def efficiency(self, peaks: Peaks) -> float | None:
-        """Return the speed as a fraction of the roofline; it exceeds 1 if data stays in the caches."""
+        """Return the speed as a fraction of the roofline; ``None`` if FLOPs or bytes are unknown, or the time is 0.
+
+        It exceeds 1 if data stays in the caches.
+        """
         if self.flops is None or self.bytes is None or not self.seconds:
             return None
         return peaks.attainable(self.flops * self.calls, self.bytes * self.calls) / self.seconds
@@ -166,7 +169,12 @@ class StepTime:
         return peaks.bound(self.flops, self.bytes)
 
     def record(self, peaks: Peaks, total: float) -> Record:
-        """Return a dict for JSON."""
+        """Return a dict for JSON.
+
+        Args:
+            peaks: the peak performance of the machine.
+            total: the time of all steps in seconds, of which the share of this one is computed.
+        """
         return {
             "layer": self.name,
             "layers": list(self.layers),
@@ -195,7 +203,7 @@ class _OperationTime:
     seconds: float
 
     def record(self, total: float) -> Record:
-        """Return a dict for JSON."""
+        """Return a dict for JSON, with the share of ``total``, the time of all steps in seconds."""
         share = self.seconds / total if total else None
         return {"operation": self.operation, "steps": self.steps, "ms": self.seconds * 1e3, "share": share}
 
@@ -225,7 +233,7 @@ class ComparedTime:
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """The execution of a step in a run: the index of the step, its start and its duration."""
+    """The execution of a step in a run: the index of the step, its start by `time.perf_counter`, and its duration in seconds."""
 
     step: int
     start: float
@@ -234,7 +242,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
-    """The timeline of a run."""
+    """The timeline of a run: its start by `time.perf_counter`, its duration and CPU time in seconds, and its steps."""
 
     start: float
     seconds: float

@@ -157,17 +157,17 @@ class _Sizes:
         self._values: Mapping[Port, Value] = self.compiled._model._values
 
     def _count(self, layer: Layer, inside: bool) -> LayerCount | None:
-        """Return the cost of a layer of the model itself, or ``inside`` a body."""
+        """Return the cost of a layer of the model itself, or with ``inside``, of a body; ``None`` if it was not counted."""
         return self._counts.get((layer.name, inside))
 
     def main(self, step: Step, inside: bool) -> int:
-        """Return the index of the layer with the most FLOPs in a step."""
+        """Return the index of the layer with the most FLOPs in a step, 0 if none is known; ``inside`` for a step of a body."""
         counts = [self._count(layer, inside) for layer in step.layers]
         flops = [cost.flops if cost is not None and isinstance(cost.flops, int) else 0 for cost in counts]
         return flops.index(max(flops))
 
     def flops(self, step: Step, inside: bool) -> int | None:
-        """Return the FLOPs of all layers of a step, or ``None`` if unknown."""
+        """Return the FLOPs of all layers of a step, or ``None`` if unknown; ``inside`` for a step of a body."""
         counts = [cost.flops for layer in step.layers if (cost := self._count(layer, inside)) is not None]
         numbers = [count for count in counts if isinstance(count, int)]
         return sum(numbers) if len(numbers) == len(counts) else None
@@ -197,7 +197,7 @@ class _Sizes:
         return cost.read + cost.written
 
     def within(self, step: Step) -> str:
-        """Return the name of the body that contains a step."""
+        """Return the name of the body that contains a step; ``body`` if unknown."""
         cost = self._count(step.layer, True)
         return cost.within if cost is not None else "body"
 
@@ -278,7 +278,14 @@ class _Node(NamedTuple):
 def add_openvino_times(
     report: ProfileReport, model: Model, feeds: Sequence[Array], runs: int, threads: int | None
 ) -> ProfileReport:
-    """Run a model with OpenVINO's CPU plugin in f32, and add its counters to a report.
+    """Run a model with OpenVINO's CPU plugin in f32, and add its performance counters to a report.
+
+    Args:
+        report: the report of this package.
+        model: the model.
+        feeds: an array for each input.
+        runs: the number of measured runs, after an unmeasured one.
+        threads: the number of threads; ``None`` for OpenVINO's default.
 
     Raises:
         InputError: if OpenVINO is not installed, or refuses the model.

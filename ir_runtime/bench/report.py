@@ -81,7 +81,11 @@ class Report:
     partial: bool = False
 
     def ratio(self, name: str) -> float | None:
-        """Return the ratio of a figure of `_RATIOS`, ours to theirs; ``None`` without a second side, or if it is unknown."""
+        """Return the ratio of a figure, ours to theirs; ``None`` without a second side, if it is unknown, or if theirs is 0.
+
+        Args:
+            name: the name of the figure, a key of `_RATIOS`.
+        """
         if len(self.sides) < 2:
             return None
         ours, theirs = map(_RATIOS[name], self.sides)

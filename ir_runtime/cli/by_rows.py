@@ -162,7 +162,16 @@ def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str
 
 @contextmanager
 def _record_run(target: Path, job: Job, head: Record, resume: bool) -> Iterator[tuple[Manifest, Job]]:
-    """Open the manifest of a run; yield it with the job redirected to the partial result, and close it afterwards."""
+    """Open the manifest of a run, which records its finished chunks; close it after the block.
+
+    Yields the manifest, and the job that writes to the partial result in place of ``target``.
+
+    Args:
+        target: the path of the results.
+        job: the run over all rows.
+        head: what an interrupted run must have in common with this one to be resumed.
+        resume: whether to resume an interrupted run.
+    """
     from ..dask.manifest import Manifest
     from ..dask.targets import place_targets
 

@@ -89,7 +89,14 @@ def _usage_message(problem: click.ClickException) -> str:
 
 
 def _end(code: int, message_text: str, message: str = "", findings: Sequence[Diagnostic] = ()) -> None:
-    """Print an error on stderr, with ``--json`` also as JSON on stdout, and exit."""
+    """Print an error on stderr, with ``--json`` also as JSON on stdout, and exit.
+
+    Args:
+        code: the exit code.
+        message_text: the text for stderr, with any findings and hints.
+        message: the message for JSON; by default, ``message_text``.
+        findings: the findings for JSON.
+    """
     from .terminal import show
 
     if _wants_json():

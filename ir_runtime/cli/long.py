@@ -70,7 +70,10 @@ command_options = (
 
 
 def side_options(command: Command) -> Command:
-    """Add ``--against`` and the `command_options` to a command, which receives a ``side`` that runs models, and ``states``."""
+    """Add ``--against`` and the `command_options` to a command.
+
+    It receives the judged execution as ``side``, and the values of variables as ``states``.
+    """
 
     @functools.wraps(command)
     def with_side(
@@ -98,7 +101,13 @@ def side_options(command: Command) -> Command:
 
 
 def side_of(named: SideLike | None, run: str | None, repeat: int) -> SideLike:
-    """Return the side of ``--run``, or else the named one, wrapped in `Repeated` if it runs several times."""
+    """Return the side that a command judges: wrapped in `Repeated` unless it runs once.
+
+    Args:
+        named: the side of ``--against``.
+        run: the command line of ``--run``, which takes precedence.
+        repeat: the number of runs.
+    """
     from ..debug import Command as Ran
     from ..debug import Repeated
 
@@ -145,7 +154,11 @@ class Debugging:
 
     @contextmanager
     def working(self, label: str) -> Iterator[tuple[Model, list[Array]]]:
-        """Yield model and inputs; show the progress of the block, and its partial results after Ctrl-C or the timeout."""
+        """Yield model and inputs; show the progress of the block, and its partial results after Ctrl-C or the timeout.
+
+        Args:
+            label: the name of the work, for the progress bar.
+        """
         from .feeding import tracing_shapes
 
         with self._run_with_progress(label, self.feeding) as both, tracing_shapes(*both):

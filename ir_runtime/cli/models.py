@@ -75,9 +75,17 @@ def read(
     strict: bool = False,
     lacking: bool = False,
 ) -> Model:
-    """Read a model or an example of a specification page; if ``checked``, raise on errors and print warnings.
+    """Read a model, or an example of a specification page.
 
-    With ``lacking``, missing weights are no error.
+    Args:
+        path: the path of the model or the page.
+        weights: the path of the weights, if they are not next to the model.
+        example: the number of the example.
+        values: contents of ports of the example, as `parse_value` takes them.
+        checked: raise an exception if the model has errors, and print its warnings.
+        limits: the limits of memory and time.
+        strict: also raise an error for declared types and shapes that contradict the inferred ones.
+        lacking: allow missing weights.
     """
     from ..codes import Code
     from ..diagnostics import fold
@@ -100,7 +108,12 @@ def read(
 
 
 def note_missing(model: Model, reshaped: bool) -> bool:
-    """Return whether weights are missing; if so, print a note on stderr."""
+    """Return whether weights are missing; if so, print a note on stderr.
+
+    Args:
+        model: the model.
+        reshaped: whether ``--shape`` was given, so that the shapes in the file do not help.
+    """
     from ..codes import Code
 
     error_missing = next((error for error in model.report.errors if error.code == Code.WEIGHTS_MISSING), None)

@@ -188,7 +188,7 @@ _GAP = 2
 
 
 class _Floors(NamedTuple):
-    """The minimum widths of columns of names and of sentences."""
+    """The minimum widths of columns of names and of sentences, in characters."""
 
     name: int
     sentence: int
@@ -301,7 +301,13 @@ def _blocks(grid: _Grid, columns: int) -> list[str]:
 
 
 def _narrow(natural: Sequence[int], floors: Sequence[int], room: int) -> list[int] | None:
-    """Return column widths that fit the room, narrowing the widest columns first; ``None`` if impossible."""
+    """Return column widths that fit ``room`` in total, narrowing the widest columns first; ``None`` if impossible.
+
+    Args:
+        natural: the width of the contents of each column, in characters.
+        floors: the minimum width of each column.
+        room: the total width available.
+    """
     widths = list(natural)
     while sum(widths) > room:
         left = [index for index, width in enumerate(widths) if width > floors[index]]
@@ -314,7 +320,13 @@ def _narrow(natural: Sequence[int], floors: Sequence[int], room: int) -> list[in
 def _shorten(
     rows: Sequence[Sequence[str]], names: Sequence[int], widths: Sequence[int]
 ) -> list[list[str]] | None:
-    """Shorten the names in the given columns; ``None`` if different names would look the same."""
+    """Shorten names to the widths of their columns; ``None`` if different names would look the same.
+
+    Args:
+        rows: the cells.
+        names: the indices of the columns to shorten.
+        widths: the width of each column, in characters.
+    """
     shortened_rows = [list(row) for row in rows]
     for index in names:
         cells = [row[index] for row in rows]
@@ -336,13 +348,13 @@ def _differ(cells: Sequence[str], short: Sequence[str]) -> bool:
 
 
 def _strip_scopes(cells: Sequence[str], width: int) -> list[str]:
-    """Remove the scopes common to all long names."""
+    """Remove the scopes that all names longer than ``width`` have in common."""
     prefix = _common_prefix(cells, width)
     return _strip(prefix[: max(prefix.rfind("."), prefix.rfind("/")) + 1], cells, width)
 
 
 def _strip_prefix(cells: Sequence[str], width: int) -> list[str]:
-    """Remove the prefix common to all long names."""
+    """Remove the prefix that all names longer than ``width`` have in common."""
     return _strip(_common_prefix(cells, width), cells, width)
 
 

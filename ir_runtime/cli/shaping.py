@@ -65,10 +65,12 @@ def shapes_of(texts: Iterable[str]) -> dict[str | int | None, PartialShape]:
 
 
 def _layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
-    """Parse ``-layout``; yield layouts by input name, by index, or by ``None`` for the only input.
+    """Parse ``-layout``: one layout, with or without brackets, or a list such as ``a[NC],b[N]``.
+
+    Yields layouts by input name, by index, or by ``None`` for the only input.
 
     Raises:
-        click.BadParameter: if a text has neither form.
+        click.BadParameter: if the text has neither form.
     """
     several = _several(text) or ([("", text)] if text and "[" not in text else [])
     if text and not several:

@@ -25,7 +25,14 @@ _EXACT = frozenset({"Parameter", "Constant", "Result"})
 
 
 def tolerances(truth: Truth, bound: Bound) -> list[Tolerance]:
-    """Return the tolerance of each output, given the bound of the operation or graph; exact outputs have tolerance 0."""
+    """Return the tolerance of each output: twice the bound, whose ``changes`` are multiplied by the change of the output.
+
+    Outputs that are not floating-point, and all outputs of models without floating-point types, have tolerance 0.
+
+    Args:
+        truth: the correct outputs.
+        bound: the bound of the operation or graph.
+    """
     return [
         Tolerance(ulp=_MARGIN * bound.ulp, absolute=float(f"{_MARGIN * bound.changes * change:.3g}"))
         if element.real and truth.precision
@@ -35,7 +42,10 @@ def tolerances(truth: Truth, bound: Bound) -> list[Tolerance]:
 
 
 def graph_bound(truth: Truth) -> Bound:
-    """Return the bound of a graph: the worst of its operations; ``truth.changes`` already include the errors of its layers."""
+    """Return the bound of a graph: the largest ``ulp`` of its operations, and 1 for ``changes``.
+
+    The changes in ``truth`` already include the errors of its layers.
+    """
     return Bound(max((bound_of(name, truth.precision).ulp for name in truth.operations), default=0.0), 1.0)
 
 

@@ -195,7 +195,7 @@ def _is_index(element: ElementType, array: Array) -> bool:
 
 
 def _attributes(rng: np.random.Generator, cls: type[Op], attributes: Mapping[str, str]) -> dict[str, str]:
-    """Replace attributes at random by other values of their types."""
+    """Replace about a third of the attributes that are enumerations, flags or integers by random values of their types."""
     changed = dict(attributes)
     for attribute in cls.schema().values():
         if attribute.external or rng.integers(3):
@@ -216,7 +216,7 @@ def _replace_lengths(rng: np.random.Generator, inputs: Sequence[tuple[ElementTyp
 
 
 def _types(rng: np.random.Generator, cls: type[Op], elements: Sequence[ElementType]) -> list[ElementType]:
-    """Draw an element type for each input, the same for ports that must have equal types."""
+    """Draw an element type for each input, the same for ports that must have equal types; often keep the types of the example."""
     if rng.integers(3):
         return list(elements)
     chosen: dict[str, ElementType] = {}
@@ -235,7 +235,14 @@ def _types(rng: np.random.Generator, cls: type[Op], elements: Sequence[ElementTy
 def _elements(
     rng: np.random.Generator, element: ElementType, shape: tuple[int, ...], has_edges: bool
 ) -> Array:
-    """Draw the elements of an input, with extreme values of the type if ``has_edges``."""
+    """Draw the elements of an input.
+
+    Args:
+        rng: the random generator.
+        element: the element type.
+        shape: the shape of the input.
+        has_edges: replace about a third of the elements by extreme values of the type.
+    """
     with np.errstate(all="ignore"):
         if element is ElementType.boolean:
             return np.asarray(rng.integers(0, 2, shape)).astype(bool)
@@ -253,7 +260,13 @@ def _elements(
 
 
 def _graph(rng: np.random.Generator, recipe: Recipe, names: Sequence[str]) -> Recipe:
-    """Append random layers to a recipe, each of which reads the previous one."""
+    """Append a few random layers to a recipe, each of which reads the previous one.
+
+    Args:
+        rng: the random generator.
+        recipe: the recipe of a single layer.
+        names: the operations to draw from.
+    """
     for _ in range(int(rng.integers(1, _MOST_LAYERS))):
         for _ in range(8):
             longer = _append_layer(rng, recipe, str(rng.choice([*names, *_followers(tuple(names))])))

@@ -193,7 +193,7 @@ class Expected:
     """An entry of a list of expected failures.
 
     Args:
-        pattern: the id of a case, which must fail; or a pattern with ``*``, whose cases may also pass.
+        pattern: the id of a case, which must fail; or a pattern with ``*``, ``?`` or ``[``, whose cases may also pass.
         reason: the reason of the failure.
         types: restricts the pattern to cases with any of these element types; empty for all cases.
     """

@@ -146,6 +146,13 @@ def _move_and_run(
 
     Without bounds, inputs are perturbed by a rounding. With bounds, every tensor is perturbed by the worst ``changes`` of all
     layers, and the output of a layer also by its own error and a rounding.
+
+    Args:
+        wide: the reference in f64.
+        feeds: an array for each input.
+        unit: the unit roundoff of the precision.
+        seed: the seed of the perturbations.
+        bounds: the bound of each operation, or ``None``.
     """
     rng = np.random.default_rng(seed)
     if bounds is None:
@@ -175,7 +182,14 @@ def _move(feed: Array, unit: float, rng: np.random.Generator) -> Array:
 def _round(
     exact: Sequence[Array], declared: Sequence[Array], types: Sequence[ElementType]
 ) -> Iterator[tuple[Array, Array]]:
-    """Yield each output rounded to its declared type, with finite limits of the type and with infinity.
+    """Yield each output rounded to its declared type, in two versions, which may differ where f64 or the declared type overflows.
+
+    Where only one of the two results is finite, the first version has that of the declared type, the second that of f64.
+
+    Args:
+        exact: the outputs in f64.
+        declared: the outputs computed in the declared types.
+        types: the declared types.
 
     Raises:
         Unstable: if rounding decides an output.

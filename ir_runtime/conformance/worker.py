@@ -78,8 +78,8 @@ class Worker:
     def run(self, job: Job) -> Answer:
         """Run a job.
 
-        A job that crashes or hangs, or runs out of memory, is run again in a new process, since an earlier job may have corrupted
-        the old one.
+        If a job crashes, hangs or runs out of memory in a process that ran others before, it is run once more in a new process,
+        since an earlier job may have corrupted the old one.
         """
         is_new = self._process is None
         answer = self._try(job)

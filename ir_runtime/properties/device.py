@@ -55,7 +55,7 @@ class Type(Choice):
 
 
 def _priorities(value: Any) -> str:
-    """Read device names: one string, or a list joined by commas."""
+    """Return device names as one string; the names of a list are joined by commas."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else text(value)
 
 

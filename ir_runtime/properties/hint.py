@@ -1,6 +1,8 @@
 """Performance hints.
 
 THROUGHPUT gives each inference fewer threads, so that ``num_requests`` inferences run concurrently.
+``execution_mode``, ``inference_precision``, ``dynamic_quantization_group_size`` and ``kv_cache_precision`` set the precision;
+``enable_hyper_threading`` and ``scheduling_core_type`` affect the default number of threads.
 The other hints are accepted and have no effect.
 """
 

@@ -46,7 +46,7 @@ _Choice = TypeVar("_Choice", bound=Choice)
 
 
 def flag(value: Any) -> bool:
-    """Read a boolean, or a string such as YES."""
+    """Read a boolean, or a string in any case: YES, TRUE and 1 are true; NO, FALSE, 0 and the empty string are false."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.upper() in (*_TRUE, *_FALSE):
@@ -64,7 +64,7 @@ def number(value: Any) -> int:
 
 
 def real(value: Any) -> float:
-    """Read a float, or a string of one."""
+    """Return a number, or a string of one, as a float."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -82,7 +82,7 @@ def anything(value: Any) -> Any:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Read a mapping of names to values."""
+    """Read a mapping of names to values; names become strings."""
     if not isinstance(value, Mapping):
         raise ValueError("must be a mapping of names to values")
     return {str(key): item for key, item in value.items()}
@@ -107,7 +107,10 @@ def choice(kind: type[_Choice], prefix: str = "") -> Kind:
 
 
 def choices(kind: type[_Choice]) -> Kind:
-    """Return a function that converts members of an enumeration, or one of them, to a set of members."""
+    """Return a function that converts members of an enumeration, or a single one, to a set of members.
+
+    It converts ``None`` and other false values to an empty set.
+    """
     one = choice(kind)
 
     def read(value: Any) -> set[_Choice]:

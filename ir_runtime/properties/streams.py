@@ -10,7 +10,7 @@ __all__ = ["Num", "num"]
 
 
 class Num:
-    """A number of streams. As OpenVINO's ``streams.Num``.
+    """The number of streams, as in OpenVINO's ``streams.Num``.
 
     >>> from ir_runtime.properties import streams
     >>> streams.num(streams.Num(4)), streams.num(streams.Num.AUTO)

@@ -177,7 +177,14 @@ class _Pass:
     def _fold(
         self, graph: Graph, layer: Layer, inferred: Inferred, place: Place
     ) -> tuple[Tensor, ...] | None:
-        """Return the results of a layer as constants if it reads only constants, else None."""
+        """Return the results of a layer as constants; ``None`` if it cannot be computed now, such as if an input is not constant.
+
+        Args:
+            graph: the graph of the layer.
+            layer: the layer.
+            inferred: the inferred types.
+            place: receives the constants.
+        """
         left = current().memory
         if not is_foldable(graph, layer, inferred, left):
             return None
@@ -254,14 +261,18 @@ class Place(Replacement):
     release: Release
 
     def numbers(self, index: int) -> Array | None:
-        """Return the contents of an input; ``None`` if unknown."""
+        """Return the contents of an input, by its index; ``None`` if unknown before a run."""
         return self.values[index].known()
 
     def constant_ints(self, index: int, what: str) -> tuple[int, ...]:
         """Return the integers of an input that must be constant.
 
+        Args:
+            index: the index of the input.
+            what: what the integers are, for the message: ``axes``.
+
         Raises:
-            ValidationError: if it is not.
+            ValidationError: if the input is not constant.
         """
         numbers = self.values[index].ints()
         if numbers is None:
@@ -280,10 +291,10 @@ class Place(Replacement):
         return rank
 
     def dims(self, index: int = 0) -> tuple[int, ...]:
-        """Return the dims of an input.
+        """Return the lengths of the axes of an input.
 
         Raises:
-            ValidationError: if one is dynamic.
+            ValidationError: if the shape is not static.
         """
         shape = self.values[index].shape
         if not shape.is_static:
@@ -291,11 +302,11 @@ class Place(Replacement):
         return shape.static
 
     def full(self, value: float, index: int = 0) -> Tensor:
-        """Add a scalar with the element type of an input."""
+        """Add a constant scalar ``value`` with the element type of the input ``index``."""
         return self.constant(np.float64(value), self.values[index].element)
 
     def wide(self, x: Tensor) -> Tensor:
-        """Convert a tensor of fewer than 32 bits per element to f32, in which operations compute it."""
+        """Convert a tensor with fewer than 32 bits per element to f32, as operations compute such types; return others as is."""
         return self.convert(x, ElementType.f32) if x.element.bits < 32 else x
 
 
@@ -338,7 +349,10 @@ def as_former(place: Place, op: Op) -> Lowered:
 
 
 def _has_no_effect(op: Op, name: str) -> bool:
-    """Return whether an attribute is at its default, or concerns an unused output."""
+    """Return whether an attribute may be dropped: it is at its default, or concerns only the indices of MaxPool.
+
+    Dilations of ones count as the default. That the indices are not read is checked separately.
+    """
     value, default = vars(op)[name], op.schema()[name].default
     is_ones = name == "dilations" and all(number == 1 for number in value)
     return value == default or is_ones or name in _OF_INDICES
@@ -375,7 +389,7 @@ lowers(
 
 @lowers("SoftMax-8")
 def soft_max(place: Place, op: Any) -> Lowered:
-    """Make a negative axis non-negative."""
+    """Return SoftMax-1, whose axis must not be negative."""
     if place.rank() == 0:
         place.refuse("SoftMax-1 takes no scalars")
     return place.op("SoftMax-1", *place.inputs, axis=op.axis % place.rank())
@@ -383,7 +397,7 @@ def soft_max(place: Place, op: Any) -> Lowered:
 
 @lowers("Pad-12")
 def pad(place: Place, op: Any) -> Lowered:
-    """Refuse negative padding, which crops: Pad-1 does not support it."""
+    """Return Pad-1; refuse negative padding, which crops and which Pad-1 does not support."""
     for index in (1, 2):
         if min(place.constant_ints(index, "numbers of padding"), default=0) < 0:
             place.refuse("Pad-1 has no negative padding")
@@ -392,7 +406,7 @@ def pad(place: Place, op: Any) -> Lowered:
 
 @lowers("ScatterElementsUpdate-12")
 def scatter_elements_update(place: Place, op: Any) -> Lowered:
-    """Refuse reductions: ScatterElementsUpdate-3 only replaces elements."""
+    """Return ScatterElementsUpdate-3; refuse reductions, as it only replaces elements."""
     if op.reduction != "none":
         place.refuse(f"ScatterElementsUpdate-3 has no reduction {op.reduction!r}")
     return place.op("ScatterElementsUpdate-3", *place.inputs)
@@ -400,13 +414,13 @@ def scatter_elements_update(place: Place, op: Any) -> Lowered:
 
 @lowers("EmbeddingBagOffsets-15")
 def embedding_bag_offsets(place: Place, op: Any) -> Lowered:
-    """Refuse reductions other than the sum."""
+    """Return EmbeddingBagOffsetsSum-3; refuse reductions other than the sum."""
     return _sum_bags(place, op, "EmbeddingBagOffsetsSum-3")
 
 
 @lowers("EmbeddingBagPacked-15")
 def embedding_bag_packed(place: Place, op: Any) -> Lowered:
-    """Refuse reductions other than the sum."""
+    """Return EmbeddingBagPackedSum-3; refuse reductions other than the sum."""
     return _sum_bags(place, op, "EmbeddingBagPackedSum-3")
 
 
@@ -418,7 +432,7 @@ def _sum_bags(place: Place, op: Any, former: str) -> Lowered:
 
 @lowers("DetectionOutput-8")
 def detection_output(place: Place, op: Any) -> Lowered:
-    """Compute the number of classes, an attribute of the previous version, from the lengths of the inputs."""
+    """Return DetectionOutput-1, with its attribute ``num_classes`` computed from the lengths of the inputs."""
     priors = place.dims(2)[-1] // (4 if op.normalized else 5)
     classes = place.dims(1)[-1] // max(priors, 1)
     return place.op("DetectionOutput-1", *place.inputs, num_classes=classes, **op.attributes())
@@ -426,7 +440,10 @@ def detection_output(place: Place, op: Any) -> Lowered:
 
 @lowers("Interpolate-11")
 def interpolate(place: Place, op: Any) -> Lowered:
-    """Pass ones as the sizes or scales that the mode does not use: Interpolate-4 takes both."""
+    """Return Interpolate-4, which takes both sizes and scales: those that the mode does not use are ones.
+
+    Modes of Pillow are refused.
+    """
     if op.mode in ("bilinear_pillow", "bicubic_pillow"):
         place.refuse(f"Interpolate-4 has no mode {op.mode!r}")
     data, target, *axes = place.inputs
@@ -440,21 +457,21 @@ def interpolate(place: Place, op: Any) -> Lowered:
 
 @lowers("IsNaN-10")
 def is_nan(place: Place, op: Any) -> Lowered:
-    """Compare with itself: only NaN differs."""
+    """Return whether each element differs from itself, as only NaN does."""
     (x,) = place.inputs
     return place.op("NotEqual-1", x, x)
 
 
 @lowers("IsFinite-10")
 def is_finite(place: Place, op: Any) -> Lowered:
-    """Compare the magnitude with infinity: it is less, except for infinities and NaN."""
+    """Return whether the magnitude of each element is less than infinity, which holds for neither infinities nor NaN."""
     (x,) = place.inputs
     return place.op("Less-1", place.op("Abs-1", x), place.full(np.inf))
 
 
 @lowers("IsInf-10")
 def is_inf(place: Place, op: Any) -> Lowered:
-    """Compare with the infinities to detect."""
+    """Return whether each element equals an infinity to detect."""
     (x,) = place.inputs
     if op.detect_positive and op.detect_negative:
         return place.op("Equal-1", place.op("Abs-1", x), place.full(np.inf))
@@ -465,7 +482,7 @@ def is_inf(place: Place, op: Any) -> Lowered:
 
 @lowers("SoftSign-9")
 def soft_sign(place: Place, op: Any) -> Lowered:
-    """Divide by 1 + abs(x), in f32 for f16 and bf16, so that results are rounded once."""
+    """Return x / (1 + abs(x)), computed in f32 for f16 and bf16, so that results are rounded once."""
     (data,) = place.inputs
     x = place.wide(data)
     size = place.op("Abs-1", x)
@@ -475,7 +492,7 @@ def soft_sign(place: Place, op: Any) -> Lowered:
 
 @lowers("Identity-16")
 def identity(place: Place, op: Any) -> Lowered:
-    """Concatenate a single tensor, or convert a scalar to its own type."""
+    """Return a Concat of the single tensor, or for a scalar, which cannot be concatenated, a Convert to its own type."""
     (x,) = place.inputs
     if place.rank() == 0:
         return place.op("Convert-1", x, destination_type=place.values[0].element)
@@ -484,7 +501,7 @@ def identity(place: Place, op: Any) -> Lowered:
 
 @lowers("ConvertPromoteTypes-14")
 def convert_promote_types(place: Place, op: Any) -> Lowered:
-    """Convert both inputs to their common type."""
+    """Return both inputs, converted to their common type."""
     common = op.infer_types(*place.values)[0].element
     if common is ElementType.dynamic:
         place.refuse("the element types of its inputs are dynamic")
@@ -493,7 +510,10 @@ def convert_promote_types(place: Place, op: Any) -> Lowered:
 
 @lowers("BitwiseNot-13", "BitwiseAnd-13", "BitwiseOr-13", "BitwiseXor-13")
 def bitwise(place: Place, op: Any) -> Lowered:
-    """Use logical operations for booleans; for BitwiseNot of integers, subtract from the integer with all bits set."""
+    """Return the logical operation for booleans; for BitwiseNot of integers, subtract from the integer with all bits set.
+
+    Other bitwise operations on integers are refused.
+    """
     element = place.values[0].element
     if element is ElementType.boolean:
         name = op.name.removeprefix("Bitwise")
@@ -511,7 +531,10 @@ def _scalar(place: Place, value: int, element: ElementType) -> Tensor:
 
 @lowers("Gather-8")
 def gather(place: Place, op: Any) -> Lowered:
-    """Make negative indices non-negative: Gather-7 does not take them."""
+    """Return Gather-7, which takes no negative indices.
+
+    Unless the indices are known to be non-negative, the length of the axis is added to negative ones.
+    """
     data, indices, axis = place.inputs
     values = place.numbers(1)
     if values is None or bool(values.size and values.min() < 0):
@@ -520,7 +543,7 @@ def gather(place: Place, op: Any) -> Lowered:
 
 
 def _wrap_negative(place: Place, axis: int) -> Tensor:
-    """Add the length of an axis to negative indices."""
+    """Return the indices of a Gather, with the length of ``axis`` added to negative ones."""
     data, indices, _ = place.inputs
     element = place.values[1].element
     zero = place.constant(0, element)
@@ -532,7 +555,7 @@ def _wrap_negative(place: Place, axis: int) -> Tensor:
 
 @lowers("GatherND-8")
 def gather_nd(place: Place, op: Any) -> Lowered:
-    """Restore the batch dims that GatherND-5 flattens."""
+    """Return GatherND-5, reshaped to restore the batch dimensions, which it flattens."""
     flat = place.op("GatherND-5", *place.inputs, batch_dims=op.batch_dims)
     if op.batch_dims < 2:
         return flat
@@ -544,7 +567,7 @@ def gather_nd(place: Place, op: Any) -> Lowered:
 
 @lowers("Slice-8")
 def slice_(place: Place, op: Any) -> Lowered:
-    """Slice all axes up to the last sliced one, masking the axes that are not sliced."""
+    """Return a StridedSlice of all axes up to the last sliced one, whose masks exempt axes that are not sliced."""
     rank = max(place.rank(), 1)
     sliced = place.constant_ints(4, "axes") if len(place.inputs) > 4 else range(place.dims(1)[0])
     axes = [axis % rank for axis in sliced]
@@ -559,7 +582,14 @@ def slice_(place: Place, op: Any) -> Lowered:
 
 
 def _expand_bounds(place: Place, index: int, axes: list[int], fill: int) -> Tensor:
-    """Expand the bounds of the sliced axes to all axes up to the last sliced one, with ``fill`` for the others."""
+    """Expand the bounds of the sliced axes to all axes up to the last sliced one.
+
+    Args:
+        place: the Slice.
+        index: the number of the input with the bounds: 1 for begins, 2 for ends, 3 for steps.
+        axes: the sliced axes, in the order of the bounds.
+        fill: the bound of the other axes.
+    """
     if axes == list(range(len(axes))):
         return place.inputs[index]
     element = place.values[index].element
@@ -574,9 +604,9 @@ def _expand_bounds(place: Place, index: int, axes: list[int], fill: int) -> Tens
 
 @lowers("AdaptiveAvgPool-8")
 def adaptive_average(place: Place, op: Any) -> Lowered:
-    """Use the mean over all elements for a single window, otherwise average pooling with equal windows.
+    """Return the mean over all elements for a single window, otherwise average pooling with equal windows.
 
-    Sums may add their terms in another order.
+    Sums may add their terms in another order. Windows of unequal lengths are refused.
     """
     if not place.values[0].element.is_real():
         place.refuse("means of integers would be rounded otherwise")
@@ -589,7 +619,7 @@ def adaptive_average(place: Place, op: Any) -> Lowered:
 
 @lowers("AdaptiveMaxPool-8")
 def adaptive_maximum(place: Place, op: Any) -> Lowered:
-    """Use max pooling with equal windows."""
+    """Return max pooling with equal windows; refuse unequal ones, and a layer whose indices are read."""
     if place.is_read[1]:
         place.refuse("MaxPool-1 has no indices")
     sizes = place.constant_ints(1, "output lengths")
@@ -597,7 +627,12 @@ def adaptive_maximum(place: Place, op: Any) -> Lowered:
 
 
 def _windows(place: Place, sizes: Sequence[int]) -> dict[str, Any]:
-    """Return pooling attributes for that many equal windows along each axis."""
+    """Return the attributes of a pooling operation with equal windows.
+
+    Args:
+        place: the layer to be lowered.
+        sizes: the number of windows along each spatial axis.
+    """
     lengths = place.dims()[2:]
     pairs = list(zip(lengths, sizes, strict=True))
     if any(size == 0 or length % size for length, size in pairs):
@@ -609,7 +644,7 @@ def _windows(place: Place, sizes: Sequence[int]) -> dict[str, Any]:
 
 @lowers("GroupNormalization-12")
 def group_normalization(place: Place, op: Any) -> Lowered:
-    """Normalize groups with MVN, then scale and shift each channel."""
+    """Return the groups normalized by MVN, and then scaled and shifted per channel."""
     rank = place.rank()
     _, channels, *rest = place.values[0].shape
     if not channels.is_static:
@@ -629,7 +664,7 @@ def group_normalization(place: Place, op: Any) -> Lowered:
 
 @lowers("ScaledDotProductAttention-13")
 def attention(place: Place, op: Any) -> Lowered:
-    """Compute scores, mask them, apply SoftMax and multiply by the values."""
+    """Return the product of SoftMax of the scaled and masked scores with the values, computed in f32 for f16 and bf16."""
     last = _rank_of_scores(place, op) - 1
     query, key, value = (place.wide(x) for x in place.inputs[:3])
     scores = place.op("MatMul-1", query, key, transpose_a=False, transpose_b=True)
@@ -660,7 +695,7 @@ def _factor(place: Place, query: Tensor) -> Tensor:
 
 
 def _causal_mask(place: Place, element: ElementType) -> Tensor:
-    """Return a mask that hides keys after the query."""
+    """Return a mask to add to scores: minus infinity for keys at later positions than the query, else 0."""
     zero, one = place.constant(0), place.constant(1)
     queries, keys = (
         place.op(

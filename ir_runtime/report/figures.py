@@ -34,7 +34,14 @@ _DEEPEST = 8
 
 
 def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Measures) -> str:
-    """Return all charts of a report as HTML."""
+    """Return all charts of a report as HTML.
+
+    Args:
+        tree: the layers and their scopes.
+        records: the layers, numbered as in the graph of the page.
+        overlays: the records of quantities with one value per layer, such as time.
+        measures: the measurements.
+    """
     known = {overlay["key"]: overlay for overlay in overlays}
     parts: list[str] = []
     for key in ("time", "flops", "weights"):
@@ -107,7 +114,12 @@ class _Blocks:
     text: Callable[[float], str]
 
     def of(self, number: int, level: int = 1) -> tuple[Block, int]:
-        """Return the block of a scope, and the level of its deepest block."""
+        """Return the block of a scope, and the level of its deepest block; blocks inside level `_DEEPEST` are omitted.
+
+        Args:
+            number: the number of the scope.
+            level: the level of its block; the outermost one has 1.
+        """
         scope = self.tree.scopes[number]
         if level >= _DEEPEST:
             return self._block(number, self._total(number), ()), level
@@ -264,7 +276,13 @@ def _figure(title: str, *inside: str) -> str:
 
 
 def flame(title: str, root: Block, depth: int) -> str:
-    """Return a flame chart, with the root on top: the width of a block is its share of the total."""
+    """Return a flame chart, with the root on top: the width of a block is its share of the total.
+
+    Args:
+        title: the title.
+        root: the outermost block.
+        depth: the number of levels of blocks.
+    """
     row = 22
     drawn = _flame(root, 0, 0, _WIDTH / (root.value or 1), row, 0)
     return _figure(title, _svg(*drawn, width=_WIDTH, height=depth * row + 2, label=title))
@@ -288,7 +306,14 @@ def _flame(block: Block, x: float, level: int, scale: float, row: int, shade: in
 
 
 def staircase(title: str, values: Sequence[float], written: Callable[[float], str], peak: str) -> str:
-    """Return a step chart over the layers of a run, with the peak marked."""
+    """Return a step chart over the layers of a run, with the peak marked.
+
+    Args:
+        title: the title.
+        values: the value at each layer, such as bytes in use.
+        written: formats a value.
+        peak: the label of the peak, to which its value is appended.
+    """
     height, left = 200, 70
     top = max(values) or 1
     step = (_WIDTH - left) / len(values)
@@ -313,7 +338,15 @@ def staircase(title: str, values: Sequence[float], written: Callable[[float], st
 
 
 def histogram_svg(counts: Sequence[int], low: float, high: float, label: str, id: str) -> str:
-    """Return a histogram as SVG."""
+    """Return a histogram as SVG.
+
+    Args:
+        counts: the number of values in each bin.
+        low: the lower bound of the first bin.
+        high: the upper bound of the last bin.
+        label: a description of the picture.
+        id: the id of the SVG element.
+    """
     width, height = 220, 70
     step, most = width / len(counts), max(counts) or 1
     drawn = [

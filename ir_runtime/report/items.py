@@ -35,7 +35,7 @@ Path = tuple[Part, ...]
 
 @dataclass(eq=False)
 class Item:
-    """A layer in the list, with its scopes."""
+    """A layer in the list, with its index there and its scopes."""
 
     index: int
     layer: Layer
@@ -61,7 +61,10 @@ class Item:
 
 
 class Edge(NamedTuple):
-    """A tensor from one layer to another; with ``back``, a value carried to the next iteration of a loop."""
+    """A tensor from an output ``port`` of the layer ``source`` to the ``input`` of the layer ``target``, all by number.
+
+    With ``back``, it is a value carried to the next iteration of a loop.
+    """
 
     source: int
     port: int
@@ -114,7 +117,7 @@ class _Walk:
         return known
 
     def _bodies(self, item: Item, values: Mapping[Port, Value]) -> dict[int, list[int]]:
-        """Append the bodies of a layer, and return the body Parameters fed by each input of the layer."""
+        """Append the bodies of a layer; for each of its inputs, return the indices of the body Parameters that it feeds."""
         fed: dict[int, list[int]] = {}
         for body in item.bodies:
             inner: Mapping[Port, Value] = {}
@@ -145,7 +148,7 @@ class _Walk:
 
 
 def parts_of(item: Item, body: Body | None = None) -> Path:
-    """Return the scope of a layer with bodies, followed by the scope of one body if there are several."""
+    """Return the path of scopes for the bodies of a layer: its own, and that of ``body`` if there are several."""
     layer, name = item.layer, item.layer.name.rpartition("/")[2]
     own = Part(layer.type if name == layer.type else f"{layer.type} {name}", item.index)
     if body is None or len(item.bodies) == 1:
@@ -175,7 +178,7 @@ PART_LABEL = re.compile(r"\d+–\d+ of \d+")
 
 @dataclass
 class Scope:
-    """A box that contains layers and other scopes."""
+    """A box that contains layers and other scopes; all are referred to by number."""
 
     label: str
     parent: int

@@ -31,7 +31,13 @@ _REACHED = "the largest magnitude over the largest number of the type; 1 is wher
 
 
 def overlays(records: Records, measures: Measures, lengths: _Lengths) -> list[Record]:
-    """Return the overlays that have any values; formulas are evaluated at the given lengths."""
+    """Return the overlays that have any values.
+
+    Args:
+        records: the layers.
+        measures: the measurements.
+        lengths: the dynamic lengths at which formulas are evaluated.
+    """
     return [
         overlay
         for overlay in _all(records, measures, lengths)
@@ -106,7 +112,10 @@ def _times(records: Records, measures: Measures, lengths: _Lengths) -> Mapping[s
 
 
 def _fractions_of_range(measures: Measures) -> Mapping[str, Number]:
-    """Return the peak of each layer relative to the largest number of its type; 1 or more means overflow."""
+    """Return the largest result of each layer relative to the largest number of its type.
+
+    It is 1 for a layer that makes Inf or NaN of finite inputs.
+    """
     return {**measures.peaks, **dict.fromkeys(measures.broken, 1)}
 
 
@@ -173,7 +182,15 @@ def lengths_of(source: Source, shapes: Shapes, measures: Measures) -> _Lengths:
 
 
 def mark_changes(new: Record, records: Records, old: Record, older: Records, beside: OldModel) -> None:
-    """Record counterparts and changes of the layers in both models, and add an overlay of the changes."""
+    """Record counterparts and changes of the layers in both models, and add an overlay with the number of changes per layer.
+
+    Args:
+        new: the JSON data of the newer model, which is changed.
+        records: the layers of the newer model.
+        old: the JSON data of the older model, which is changed.
+        older: the layers of the older model.
+        beside: the older model, with the changes.
+    """
     ours, theirs = records.layers_by_id(), older.layers_by_id()
     for a, b in beside.pairs.items():
         if a in theirs and b in ours:

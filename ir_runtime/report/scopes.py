@@ -394,7 +394,13 @@ def _split(listing: Items) -> None:
 
 
 def _groups(items: Iterable[Item], inside: Mapping[int, int], depth: int) -> dict[int, _Group]:
-    """Return the scope of each layer at a depth; ``inside`` has the number of its parent scope."""
+    """Return the scope of each layer that has one at a depth, by layer index.
+
+    Args:
+        items: the layers.
+        inside: the number of the parent scope of each layer, by layer index; other layers are omitted.
+        depth: the number of scopes around.
+    """
     return {
         item.index: _Group(inside[item.index], item.path[depth])
         for item in items
@@ -611,7 +617,12 @@ class _Finder:
         return [code[:2] for code in first] == [code[:2] for code in second]
 
     def _is_closed(self, run: Sequence[int], parent: int) -> bool:
-        """Return whether every path between scopes of a run stays within the run."""
+        """Return whether no path leaves a run of scopes and reenters it.
+
+        Args:
+            run: the numbers of the scopes.
+            parent: the number of the scope that contains them.
+        """
         self._prepare()
         readers, boxes = self._readers.get(parent, {}), {_box(number) for number in run}
         waiting = [reader for box in boxes for reader in readers.get(box, ()) if reader not in boxes]
@@ -626,7 +637,11 @@ class _Finder:
         return True
 
     def _code(self, number: int) -> list[tuple[int, bool, int]]:
-        """Describe the layers of a scope by sorted triples: a code of the subgraph above, whether others read it, its index."""
+        """Describe each layer of a scope by a triple, and return them sorted.
+
+        A triple has a number that is the same for layers whose subgraphs upstream within the scope are alike, whether layers
+        outside of the scope read the layer, and its index.
+        """
         if number not in self._coded:
             self._prepare()
             inside = self._layers[number]
@@ -689,7 +704,7 @@ def _box(scope: int) -> int:
 
 
 def _chain(scopes: Sequence[Scope], number: int) -> list[int]:
-    """Return the ancestors of a scope and itself, outermost first."""
+    """Return the numbers of a scope and of its ancestors, outermost first."""
     chain = [number]
     while scopes[chain[-1]].parent >= 0:
         chain.append(scopes[chain[-1]].parent)

@@ -134,7 +134,12 @@ def _weights(records: Records) -> list[tuple[str, ...]]:
 
 
 def findings_html(report: Diagnostics, nodes: Mapping[str, int]) -> str:
-    """Return all findings as HTML, with links from their layers to the graph."""
+    """Return all findings as HTML, with links to the graph.
+
+    Args:
+        report: the findings.
+        nodes: the number of each layer in the graph, by name.
+    """
     parts = [_finding_html(found, nodes) for found in fold(report)]
     parts += [element("p", text=str(more), class_="soft") for more in report.more]
     return "".join(parts) or element("p", text="Nothing was found wrong or noteworthy.")

@@ -39,7 +39,7 @@ def tensor_name(names: Collection[str], layer: str) -> str:
 
 
 def numbers(array: Array, most: int = _SHOWN) -> str:
-    """Format the first elements of an array."""
+    """Format an array by its first ``most`` elements."""
     flat = array.reshape(-1)
     shown = ", ".join(_number(value) for value in flat[:most].tolist())
     return shown + (", …" if flat.size > most else "")

@@ -122,7 +122,7 @@ def check(path: str | Path, model: Model | str | Path, inputs: object, side: str
         path: the file that `record` wrote.
         model: the model, or its path.
         inputs: as for a compiled model.
-        side: who runs it.
+        side: the engine, as for `record`.
 
     Returns:
         One line about the result.
