@@ -318,7 +318,7 @@ def _short(count: Count) -> str:
 
 
 def _share(part: Count, whole: Count) -> str:
-    """Return a percentage, if both are numbers."""
+    """Return a percentage; empty if one of the counts is a formula, or the whole is 0."""
     return f"{100 * part / whole:.1f} %" if isinstance(part, int) and isinstance(whole, int) and whole else ""
 
 
@@ -344,7 +344,7 @@ def _sum_layers(operation: str, layers: list[LayerCount]) -> OperationCount:
 
 
 def _magnitude(count: Count) -> int:
-    """Return a sort key: a number, or the value of a formula with every length 1000."""
+    """Return a sort key: the count, or the value of its formula with every length 1000."""
     return count if isinstance(count, int) else count.at(dict.fromkeys(count.symbols, 1000))
 
 
@@ -490,7 +490,10 @@ class _Walk:
     def _name_symbol(
         self, key: Symbol | tuple[str, Port | int, int | str], kind: str, layer: Layer, axis: int | None
     ) -> str:
-        """Return the symbol of a number known only at run time: its kind, and a counter."""
+        """Return the symbol of a number known only at run time, such as ``trips2``: its kind, and a counter.
+
+        Equal keys get the same symbol; ``axis`` is that of a length, else ``None``.
+        """
         if key not in self.unknown:
             self.counters[kind] += 1
             self.unknown[key] = RunLength(f"{kind}{self.counters[kind]}", layer.name, axis)
@@ -545,7 +548,10 @@ class _Walk:
         return most
 
     def _ends(self, running: Sequence[Layer], results: Collection[Port]) -> Mapping[int, list[Port]]:
-        """Return the results that are last read by each layer, by layer id."""
+        """Return the results that are not needed after each of the ``running`` layers, by the layer's id.
+
+        The layer is the last to read them, or computes them, and nothing reads them. Results that leave the graph are not included.
+        """
         outputs = {port for layer in self.graph.of_type("Result") for port in self.graph.reads(layer)}
         last = {port: port.layer for port in results}
         for layer in running:
@@ -578,7 +584,7 @@ def _is_weight(element: ElementType) -> bool:
 
 
 def _outermost(rows: list[tuple[LayerCount, ...]]) -> list[tuple[Count, Count]]:
-    """Return the FLOPs and MACs of one pass of each body."""
+    """Return the FLOPs and MACs of one pass of each body, given the counts of all layers in it, nested ones included."""
     counts = []
     for layers in rows:
         depth = min((layer.within.count("/") for layer in layers), default=0)

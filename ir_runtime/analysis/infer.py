@@ -544,7 +544,10 @@ class Causes:
         visited: set[tuple[Port, Region]],
         whole: bool = True,
     ) -> None:
-        """Trace a region of an output to its origin, appending to ``causes``; ``whole`` starts with the layer itself."""
+        """Trace a region of an output to its origin, appending to ``causes``.
+
+        With ``whole``, the layer of the output comes first, even if it only passes a length through.
+        """
         worklist = [(port, region)]
         while worklist and len(causes) < _MAX_CAUSES and self._trials_left > 0:
             port, region = worklist.pop()
@@ -580,7 +583,10 @@ class Causes:
     def _shared_length(
         self, layer: Layer, inputs: Sequence[Value], length: str, matters: Callable[[Sequence[Value]], bool]
     ) -> list[_InputPart]:
-        """Return the first of several inputs that share a length that none of them decides alone."""
+        """Return the first input dim of the given length, if hiding this length in all inputs loses a result, else nothing.
+
+        This finds a length that several inputs share, so that none of them decides it alone.
+        """
         same = [
             (index, Region(dim))
             for index, value in enumerate(inputs)
@@ -595,7 +601,10 @@ class Causes:
     def _deciders(
         self, layer: Layer, inputs: Sequence[Value], matters: Callable[[Sequence[Value]], bool]
     ) -> list[_InputPart]:
-        """Return the regions of the inputs that matter: ``matters`` is true when that region alone is unknown."""
+        """Return the regions of the inputs that decide a result.
+
+        ``matters`` is called with the inputs, one region of which is unknown, and returns whether the result is then lost.
+        """
         deciders = []
         for index, value in enumerate(inputs):
             if self._trials_left <= 0:
@@ -801,7 +810,7 @@ class Agreement:
         causes: tuple[Cause, ...],
         is_read: bool,
     ) -> None:
-        """Report a contradiction: a warning if no layer computes with the tensor.
+        """Report a contradiction as an error, or as a warning unless ``is_read``: if no layer computes with the tensor.
 
         OpenVINO infers types and shapes regardless of declarations.
         """
@@ -834,7 +843,7 @@ class Agreement:
         return len(values) == len(layer.outputs) and _are_declared(layer.outputs, values)
 
     def outputs(self, layer: Layer, values: Sequence[Value], quiet: bool = False) -> list[Value]:
-        """Return the values to continue with; ``quiet`` if the layer has been reported already."""
+        """Return the values to continue with; ``quiet`` prevents a finding, as the layer has been reported already."""
         outputs = []
         for index, value in enumerate(values):
             outputs.append(self._output(layer, index, value, quiet))

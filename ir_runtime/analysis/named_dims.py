@@ -111,7 +111,7 @@ def _roundings(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
 
 
 def _offsets(lengths: tuple[int, ...], column: Sequence[int]) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield possible divisors, with the offsets for which floor division gives the lengths."""
+    """Yield possible divisors, each with the least and the greatest offset for which floor division gives the lengths."""
     high = column.index(max(column))
     if not 0 < lengths[high] < column[high]:
         return

@@ -567,7 +567,7 @@ def _ranges(graph: Graph) -> Iterator[_Range]:
 
 
 def _overlaps(ranges: Sequence[_Range]) -> Iterator[tuple[_Range, _Range]]:
-    """Yield overlapping pairs, the misplaced one first."""
+    """Yield overlapping pairs of ranges, first the one that is probably misplaced: fewer others end or begin at its bounds."""
     edges = Counter(edge for r in ranges for edge in (r.start, r.end))
     furthest: _Range | None = None
     for current in ranges:

@@ -376,8 +376,8 @@ class WeightsWriter:
 def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType, least: int = 1) -> Array:
     """Return the bytes of a tensor as files store them; a view if the array has the same layout.
 
-    An empty tensor has ``least`` bytes: one in most of OpenVINO's files, none in others. If ``value`` is a function, it is
-    called to compute the tensor.
+    If ``value`` is a function, it is called to compute the tensor. An empty tensor has ``least`` bytes, as most of OpenVINO's
+    files have one for it, and others none.
 
     >>> raw_bytes(np.array([1, 2, 3], np.uint8), ElementType.u6).tolist()
     [18, 48, 0]
@@ -582,7 +582,7 @@ def _blocks(numbers: Array) -> Iterator[Array]:
 
 
 def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
-    """Return a constant compressed to f16, and the Convert that restores its type."""
+    """Return a constant compressed to f16, with the id ``number``, and the Convert that restores its type."""
     operation = registry.require("Convert")
     assert layer.op is not None
     op = vars(layer.op)

@@ -57,7 +57,7 @@ class Operands:
         return self.contents[index] if index < len(self.contents) else None
 
     def unknown(self, what: str) -> Formula:
-        """Return a symbol for a count known only at run time, such as the iterations of a loop."""
+        """Return a symbol for a count known only at run time, such as a loop's iterations; ``what`` names its kind, as ``trips``."""
         return Formula.symbol(self.symbol(what))
 
 

@@ -73,7 +73,10 @@ class QuantizedWeights:
         return full[:, :, 0] if rows else full[:, 0].T
 
     def blocks(self, rows: bool, step: int) -> Iterator[tuple[int, Array]]:
-        """Yield the first output and the unpacked values ``[step, inputs]`` of each block of ``step`` outputs."""
+        """Yield the first output and the unpacked quantized values ``[step, inputs]`` of each block of ``step`` outputs.
+
+        The last block may be smaller; for ``rows`` see `groups`.
+        """
         outputs = self.shape[0 if rows else 1]
         whole = None if rows else self.rows_of(0, self.shape[0]).T
         for first in range(0, outputs, step):

@@ -88,7 +88,7 @@ class PartialShape(Sequence[Dimension]):
         return tuple(map(operator.index, self)) if self._lengths is None else self._lengths
 
     def replace(self, lengths: Mapping[int, DimensionLike]) -> PartialShape:
-        """Return the shape with dimensions replaced by axis."""
+        """Return the shape with new lengths for some axes, given by axis."""
         return PartialShape([lengths.get(i, d) for i, d in enumerate(self)])
 
     def merge(self, other: PartialShape) -> PartialShape | None:

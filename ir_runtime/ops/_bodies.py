@@ -113,7 +113,15 @@ def check_ties(body: Body) -> None:
 
 
 def out_of_range(port: int, axis: int, length: int, where: slice, iteration: int) -> str:
-    """Return the error message for a slice that exceeds its input."""
+    """Return the error message for a slice that exceeds its input.
+
+    Args:
+        port: the index of the input.
+        axis: the sliced axis.
+        length: the length of that axis.
+        where: the slice, as positions along the axis.
+        iteration: the iteration that reads it, from 0.
+    """
     return (
         f"iteration {iteration} takes elements {where.start} to {where.stop - 1} along axis {axis} of input {port}, "
         f"counted from 0, but that axis has length {length}"
@@ -134,7 +142,11 @@ def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
 
 
 def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
-    """Return the number of slices of an input, possibly unknown; raise if a slice exceeds it."""
+    """Return the number of slices of an input, possibly unknown.
+
+    Raises:
+        InferenceError: if slices do not divide the elements to split, or exceed the input.
+    """
     if shape.rank is None:
         return Dimension()
     axis = normalize_axis(cut.axis, shape.rank)
@@ -183,7 +195,7 @@ def infer_iterations(
 def iterated(
     body: Body, results: Mapping[int, Value], trips: Dimension, count: int
 ) -> tuple[TensorType, ...]:
-    """Return the output types of a loop after ``trips`` iterations."""
+    """Return the types of the ``count`` outputs of a loop after ``trips`` iterations, given the values of its Results by id."""
     cuts = {o.port: o.cut for o in body.outputs}
     last = [value.type for value in outputs_of(body, results, count)]
     return tuple(_output_type(cuts[port], type, trips) for port, type in enumerate(last))

@@ -409,7 +409,7 @@ def _stretch(a: Dimension, b: Dimension) -> Dimension | None:
 
 
 def check_below(value: Value, name: str, count: Dimension, things: str) -> None:
-    """Require that all known elements are in [0, ``count``); ``things`` names the counted items in messages."""
+    """Require that all known elements are at least 0 and less than ``count``; ``things`` names the counted items in messages."""
     if (wrong := _outside(value, None if count.max is None else count.max - 1)) is not None:
         raise InferenceError(
             f"{name} holds {wrong}, but there are {count} {things}, counted from 0",

@@ -111,7 +111,13 @@ class Conv2D(ConvolutionBase):
 
 
 def _channels_hint(channels: Dimension, out: Dimension, each: Dimension) -> str:
-    """Return a hint for data whose channels do not match filters ``[C_out, C_in, kernel...]``; empty if unknown."""
+    """Return a hint for data whose channels do not match filters ``[C_out, C_in, kernel...]``; empty if the cause is not clear.
+
+    Args:
+        channels: the number of channels of the data.
+        out: C_out of the filters.
+        each: C_in of the filters.
+    """
     if channels == out:
         return "filters are [C_out, C_in, kernel...]; C_out and C_in may have changed places"
     if channels.is_static and each.is_static and each.min and channels.min % each.min == 0:

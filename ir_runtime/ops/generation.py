@@ -319,7 +319,7 @@ def _stretch(fractions: Array, spread: Spread) -> Array:
 
 
 def _integers(whole: Array, spread: Spread) -> Array:
-    """Map random integers to the range by their remainder, which slightly favours small results."""
+    """Map random integers to the range ``spread`` (low, and high exclusive) by their remainder, which slightly favours small results."""
     low, high = map(int, spread)
     modulus, unsigned = 2 ** (8 * spread[0].itemsize), np.dtype(f"u{spread[0].itemsize}")
     rest = whole.astype(unsigned) % unsigned.type(high - low)

@@ -302,7 +302,7 @@ def _at_least_one(length: Dimension) -> Interval:
 def _cancel(
     sources: Sequence[Dimension], targets: Sequence[Dimension]
 ) -> tuple[list[Dimension], list[Dimension]]:
-    """Cancel lengths that are known to occur in both shapes, except 0."""
+    """Cancel what is known to occur in both shapes: dynamic lengths with the same symbol, and the common divisor of the others."""
     left = [d for d in sources if d.is_dynamic]
     rest = [d for d in targets if d.is_dynamic]
     for length in list(left):

@@ -38,7 +38,7 @@ class FeasiblePoint:
 def find_feasible_point(probe: Probe, roles: Mapping[Dim, str]) -> FeasiblePoint:
     """Find lengths that a graph accepts, by local search.
 
-    From a guess on, the dims that the refusing layer depends on are changed as long as inference gets further.
+    The search starts at a guess, and changes the dims that the refusing layer depends on as long as inference gets further.
     """
     search = _Search(probe, roles)
     best = search.climb(search.first())
@@ -81,7 +81,7 @@ class _Search:
         yield from (dict.fromkeys(typical, length) for length in _TYPICAL_LENGTHS if length > 1)
 
     def climb(self, best: FeasiblePoint) -> FeasiblePoint:
-        """Improve a point by hill climbing until it is feasible."""
+        """Improve a point by hill climbing until it is feasible, or no change gets inference further."""
         for _ in range(_MAX_STEPS):
             if best.answer.accepted:
                 return best
@@ -176,7 +176,7 @@ def _clip(length: int, bounds: Dimension) -> int:
 
 
 def _groups(lengths: Point, roles: Mapping[Dim, str], dims: Sequence[Dim]) -> Iterator[list[Dim]]:
-    """Yield groups of dims: of one role, of one length, each alone, and all."""
+    """Yield groups of dims, small ones first: each dim alone, those of the same role, those of the same length, and all."""
     by_role: dict[object, list[Dim]] = {}
     by_length: dict[object, list[Dim]] = {}
     for dim in dims:

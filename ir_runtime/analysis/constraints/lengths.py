@@ -130,13 +130,13 @@ class _Search:
         return self.low <= length <= self.high and self.ask(length) is False
 
     def _jump(self) -> int | None:
-        """Return the first difference by which the accepted length can change; ``None`` if there is none."""
+        """Return the first of the differences to try by which the length can change from the accepted one; ``None`` if there is none."""
         return next(
             (d for d in _JUMPS if self._accepts(self.start + d) or self._accepts(self.start - d)), None
         )
 
     def _smallest(self, jump: int) -> int:
-        """Return the smallest divisor of a difference by which the length can also change."""
+        """Return the smallest difference by which the length can also change, found by dividing ``jump`` by its prime factors."""
         for prime in _primes(jump):
             smaller = jump // prime
             if self._accepts(self.start + smaller) or self._accepts(self.start - smaller):
@@ -171,7 +171,10 @@ class _Search:
         )
 
     def _end(self, step: int, limit: int) -> tuple[int, int | None]:
-        """Return the last accepted and the first refused length in one direction, by galloping (exponential) search."""
+        """Return the last accepted and the first refused length in one direction, by galloping (exponential) search.
+
+        ``step`` is negative to search downwards. The refused length is ``None`` if every length up to ``limit`` is accepted.
+        """
         accepted, refused, stride = self.start, None, step
         while (limit - accepted) * step > 0:
             ahead = accepted + stride
@@ -193,7 +196,10 @@ class _Search:
         return accepted, refused
 
     def _last(self, accepted: int, sign: int, step: int, residues: tuple[int, ...]) -> int:
-        """Return the last accepted length with any of the residues."""
+        """Return the furthest accepted length less than ``step`` beyond ``accepted`` that leaves one of the residues.
+
+        ``sign`` is 1 to look at longer lengths, and -1 to look at shorter ones.
+        """
         near = [accepted + sign * d for d in range(step) if (accepted + sign * d) % step in residues]
         return max((n for n in near if self._accepts(n)), key=lambda n: n * sign, default=accepted)
 
@@ -245,7 +251,10 @@ class _Search:
         return (most is None or length < most) and self.refuses(length + 1, most)
 
     def _beyond(self, last: int, sign: int, step: int, rng: random.Random) -> Iterator[int]:
-        """Yield lengths beyond a bound: its neighbors, and random ones further away."""
+        """Yield lengths beyond the last accepted one: its neighbors, and random ones further away.
+
+        ``sign`` is 1 for longer lengths, and -1 for shorter ones.
+        """
         yield from (last + sign * d for d in range(1, step + BEYOND_BOUND))
         furthest = min(self.high, 4 * last + FAR_SAMPLE) if sign > 0 else self.low
         if (furthest - last) * sign > 0:

@@ -85,7 +85,7 @@ class DependentDims:
         return next(candidates, lengths[direction.own[0]])
 
     def offset(self, dim: Dim) -> int:
-        """Return the offset of a dim from the first dim of its direction, or from their sum if it has several directions."""
+        """Return the difference between a dim and the first dim of its direction, or the sum of the first dims of all its directions."""
         firsts = [d.own[0] for d in self.directions if dim in d.dims]
         return self.base[dim] - sum(self.base[first] for first in firsts)
 
@@ -145,7 +145,7 @@ class _Search:
         return DependentDims(self.base, tuple(order), tuple(dim for dim in stuck if dim not in moved))
 
     def _smallest_group(self, dim: Dim, candidates: Iterable[Sequence[Dim]]) -> Iterator[tuple[Dim, ...]]:
-        """Yield the smallest group with a dim that can change together, if there is one."""
+        """Take the first group that can change together, and yield its smallest part with ``dim`` that can; nothing if no group can."""
         for group in candidates:
             delta = self._delta(group)
             if delta is not None:
@@ -177,7 +177,7 @@ class _Search:
             yield [dim, *others]
 
     def _smallest(self, dim: Dim, candidates: Sequence[Dim], delta: int) -> tuple[Dim, ...]:
-        """Remove, by bisection, the dims of a group that need not change."""
+        """Return the smallest group with ``dim`` that can change by ``delta``, found by removing other dims by bisection."""
         remaining = list(candidates)
         size = max(len(remaining) // 2, 1)
         while size:
@@ -309,7 +309,10 @@ class Samples:
         return box is not None and self.probe.accepts({**self.dependent_dims.base, **box}) is False
 
     def joint_box(self, direction: Direction, part: Dimension) -> dict[Dim, Dimension] | None:
-        """Return a box in which all dims of a direction share one symbol; ``None`` if they are not equal."""
+        """Return a box in which all dims of a direction share one symbol, with lengths in the range ``part``.
+
+        Returns ``None`` if the dims are not always equal.
+        """
         if direction.sums or any(self.dependent_dims.offset(dim) for dim in direction.own):
             return None
         symbol = self.probe.layers.symbols[direction.own[0]]

@@ -447,7 +447,7 @@ def _size(value: Value) -> int:
 
 
 def _merge_equivalent(checked: Sequence[tuple[Candidate, Constraint]]) -> list[Constraint]:
-    """Merge constraints that differ only in their symbols, and orders found from either dim."""
+    """Merge constraints of the same kind and text, apart from the symbol in it; an order may have been found from either dim."""
     groups: dict[object, list[tuple[Candidate, Constraint]]] = {}
     for candidate, constraint in checked:
         text = constraint.text

@@ -198,7 +198,10 @@ class _Builder:
         return f"opset{newest.since}"
 
     def _feed(self, layer: Layer, element: Element, fed: set[Port], alone: bool) -> None:
-        """Add a Parameter or a Constant for each unconnected input port."""
+        """Add a Parameter or a Constant for each input port that is not in ``fed``.
+
+        With ``alone``, the layer is the only one, and new layers have the names of its ports, without its own name.
+        """
         types = element_types(layer)
         ports = element.findall("input/port")
         # An unreadable layer has no ports, even if its element has.

@@ -189,7 +189,10 @@ class LayerReader:
             return self._remains(element)
 
     def skips(self, element: Element, left_out: Collection[int]) -> bool:
-        """Return whether a layer is in ``left_out``; report errors in its ports and required attributes, as OpenVINO does."""
+        """Return whether to skip a layer, as its id is in ``left_out`` or unreadable.
+
+        For such a layer, report errors in its ports and required attributes, as OpenVINO does.
+        """
         report = Diagnostics(self.report.most)
         try:
             if integer(element, "id", self.file) not in left_out:
@@ -630,7 +633,10 @@ def _places(ports: Sequence[PortSpec]) -> dict[int, int]:
 
 
 def _output_places(ports: Sequence[PortSpec], entries: Sequence[Element], where: Location) -> dict[int, int]:
-    """Return the index of each output port by the number that port map entries use: its id, or else its position."""
+    """Return the index of each output port by the number that port map entries use.
+
+    That is the id of the port, or its position, from 0, if the entries name all positions and one of them is not an id.
+    """
     places = _places(ports)
     tied = [entry for entry in entries if not _purpose(entry, where)]
     ids = {integer(entry, "external_port_id", where.file, signed=True) for entry in tied}

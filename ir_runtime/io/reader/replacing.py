@@ -96,7 +96,7 @@ class Replacement:
     def ops(
         self, versioned_name: str, inputs: Sequence[Tensor], outputs: int, **attributes: Any
     ) -> tuple[Tensor, ...]:
-        """Add an operation by its versioned name and attributes, and return its outputs.
+        """Add an operation by its versioned name and attributes, and return its ``outputs``, a number of tensors.
 
         Raises:
             ValidationError: if an attribute is not allowed.
@@ -109,7 +109,10 @@ class Replacement:
     def add(
         self, op: Op, inputs: Sequence[Tensor] = (), outputs: int = 1, name: str = ""
     ) -> tuple[Tensor, ...]:
-        """Add an operation, and return its outputs."""
+        """Add an operation with a number of ``outputs``, and return these.
+
+        The name of the layer is that of the replaced layer, followed by ``name`` or else the operation.
+        """
         number = self.net.new_id()
         full_name = self.net.new_name(f"{self.layer.name}/{name or op.name.lower()}")
         elements = tuple(_element(op, index, inputs) for index in range(outputs))

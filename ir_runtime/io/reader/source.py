@@ -129,7 +129,7 @@ def _read_source(source: SourceLike, limits: Limits) -> Source:
 
 
 def _path_of(file: IO[bytes] | IO[str], name: str) -> Path | None:
-    """Return the path of an open file, to find the .bin beside it; ``None`` if it has none, as members of archives."""
+    """Return the path of an open file, to find the .bin beside it; ``None`` if it is no file on disk, but a member of an archive."""
     try:
         return Path(name) if os.path.samestat(os.fstat(file.fileno()), os.stat(name)) else None
     except (OSError, ValueError, AttributeError):

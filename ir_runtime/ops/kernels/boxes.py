@@ -90,11 +90,11 @@ def greedy_nms(
     Args:
         boxes: boxes ``[n, 4]`` in descending order of score.
         threshold: the maximum overlap of selected boxes.
-        most: the maximum number of boxes to select; -1 means all.
+        most: the maximum number of boxes to select; -1 means all, and so does any number if ``eta`` is below 1.
         extra: see `iou`.
         inclusive: whether an overlap equal to ``threshold`` also suppresses.
         apart: see `iou`.
-        eta: the factor of the threshold after each selected box, while the threshold is above 0.5.
+        eta: multiplies the threshold after each selected box, as long as the threshold is above 0.5.
     """
     if eta < 1:
         return _suppress_adaptively(boxes, threshold, eta, extra, inclusive, apart)
@@ -129,7 +129,16 @@ _Suppresses: TypeAlias = Callable[[Array, Array], Array]
 def _select(
     rest: Array, left: Array, suppresses: _Suppresses, more: Float, limit: Float, most: int
 ) -> list[Array]:
-    """Select at most ``most`` of the candidates ``rest``, whose boxes are the columns ``left``."""
+    """Select boxes greedily, and return their indices in chunks.
+
+    Args:
+        rest: the indices of the candidates, in descending order of score.
+        left: their boxes as columns ``x1, y1, x2, y2, area``.
+        suppresses: returns a mask of whether boxes suppress others, both given as columns.
+        more: what to add to the sides of intersections, as ``extra`` of `iou`.
+        limit: the maximum overlap of selected boxes.
+        most: the maximum number of boxes to select.
+    """
     selected: list[Array] = []
     # Chunk by chunk, the best first: find the winners in the chunk, then the candidates that they suppress.
     while len(rest) and most > 0:
@@ -147,7 +156,7 @@ def _select(
 
 
 def _survivors(best: Array, others: Array, suppresses: _Suppresses, more: Float, limit: Float) -> Array:
-    """Return a mask of the boxes ``others`` that no box of ``best`` suppresses."""
+    """Return a mask of the boxes ``others`` that no box of ``best`` suppresses; for the arguments see `_select`."""
     alive = np.ones(others.shape[1], np.bool_)
     for one, other in _candidates(best, others, more, limit):
         suppressed = suppresses(best[:, one], others[:, other])
@@ -156,10 +165,10 @@ def _survivors(best: Array, others: Array, suppresses: _Suppresses, more: Float,
 
 
 def _candidates(a: Array, b: Array, more: Float, limit: Float) -> Iterator[tuple[Array, Array]]:
-    """Yield the indices of pairs of boxes, given as columns with their areas, whose overlap may reach the limit.
+    """Yield the indices of pairs of boxes, given as columns with their areas, whose overlap may reach ``limit``.
 
     The overlap is ``shared / (areas - shared)``, so it reaches the limit where ``shared`` is at least
-    ``limit / (1 + limit)`` of the sum of both areas.
+    ``limit / (1 + limit)`` of the sum of both areas. ``more`` is added to the sides of intersections.
     """
     count = a.shape[1]
     if not limit > 0:
@@ -189,7 +198,17 @@ def _candidates(a: Array, b: Array, more: Float, limit: Float) -> Iterator[tuple
 
 
 def _sides(low: Array, high: Array, lows: Array, highs: Array, more: Float, out: Array, edge: Array) -> None:
-    """Write the lengths of the intersections along an axis to ``out``; ``edge`` is scratch memory."""
+    """Write the lengths of the intersections of two arrays of intervals, plus ``more``, to ``out``.
+
+    Args:
+        low: the lower bounds of the first intervals.
+        high: their upper bounds.
+        lows: the lower bounds of the second intervals, which broadcast.
+        highs: their upper bounds.
+        more: what to add to each length.
+        out: the results, negative if intervals do not meet.
+        edge: scratch memory.
+    """
     np.minimum(high, highs, out=out)
     np.maximum(low, lows, out=edge)
     np.subtract(out, edge, out=out)
@@ -198,7 +217,10 @@ def _sides(low: Array, high: Array, lows: Array, highs: Array, more: Float, out:
 
 
 def _select_in_order(suppresses: Array) -> list[int]:
-    """Return the boxes that no earlier selected box suppresses, given the matrix of which box suppresses which."""
+    """Return the indices of the boxes that no earlier selected box suppresses.
+
+    ``suppresses[i, j]`` tells whether box i suppresses box j.
+    """
     packed = np.packbits(suppresses, axis=1, bitorder="little")
     rows, width = packed.tobytes(), packed.shape[1]
     left, selected = (1 << len(suppresses)) - 1, list[int]()
@@ -211,7 +233,15 @@ def _select_in_order(suppresses: Array) -> list[int]:
 
 
 def _overlaps_of(a: Array, b: Array, more: Float, touching: bool, limit: Float) -> Array:
-    """Return the `iou` of boxes given as columns with their areas; 0 may become NaN if ``limit`` is above 0."""
+    """Return the `iou` of boxes given as columns with their areas; 0 may become NaN if ``limit`` is above 0.
+
+    Args:
+        a: boxes.
+        b: boxes, which broadcast against ``a``.
+        more: ``extra`` of `iou`.
+        touching: whether boxes with a gap between them never overlap.
+        limit: the overlap with which results are compared.
+    """
     width, height = np.minimum(a[2], b[2]), np.minimum(a[3], b[3])
     width -= np.maximum(a[0], b[0])
     height -= np.maximum(a[1], b[1])
@@ -234,7 +264,10 @@ def _overlaps_of(a: Array, b: Array, more: Float, touching: bool, limit: Float) 
 def _suppress_adaptively(
     boxes: Array, threshold: float, eta: float, extra: float, inclusive: bool, apart: bool
 ) -> Array:
-    """Suppress greedily with a threshold that shrinks by ``eta`` after each selected box."""
+    """Select greedily, with a threshold multiplied by ``eta`` after each selected box as long as it is above 0.5.
+
+    For the arguments see `greedy_nms`.
+    """
     selected: list[int] = []
     for index, box in enumerate(boxes):
         limit = boxes.dtype.type(threshold)

@@ -21,7 +21,7 @@ IM2COL_LIMIT = 1 << 22
 def convolve(
     x: Array, w: Array, strides: Sequence[int], dilations: Sequence[int], pads: Sequence[tuple[int, int]]
 ) -> Array:
-    """Correlate ``x[N, G*C, ...]`` with ``w[G, O, C, ...]`` over the trailing axes, group by group."""
+    """Correlate ``x[N, G*C, ...]`` with ``w[G, O, C, ...]`` over the trailing axes, group by group; return ``[N, G*O, ...]``."""
     groups, outputs, channels, *kernel = w.shape
     work = accumulator_dtype(x.dtype)
     padded = pad_spatial(x.astype(work, copy=False), pads)
@@ -55,7 +55,7 @@ def windows_of(x: Array, kernel: Sequence[int], strides: Sequence[int], dilation
 
 
 def pad_spatial(x: Array, pads: Sequence[tuple[int, int]], fill: float | Float = 0) -> Array:
-    """Pad the trailing axes of ``x[N, C, ...]`` with ``fill``."""
+    """Pad the trailing axes of ``x[N, C, ...]`` with ``fill``; ``pads`` has the numbers of elements before and after each."""
     if not any(map(any, pads)):
         return x
     before = [b for b, _ in pads]

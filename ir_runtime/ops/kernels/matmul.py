@@ -10,9 +10,10 @@ __all__ = ["matmul", "accumulator_dtype"]
 
 
 def accumulator_dtype(dtype: DType) -> DType:
-    """Return the accumulator dtype for sums of products; BLAS supports only f32 and f64.
+    """Return the accumulator dtype for sums of products of ``dtype``; BLAS supports only f32 and f64.
 
-    Sums of products of integers of up to 16 bits are exact in f64; wider integers keep their dtype and wrap around.
+    Floats narrower than f32 use f32. Sums of products of integers of up to 16 bits are exact in f64; wider integers keep their
+    dtype and wrap around.
     """
     if dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         return dtype

@@ -20,7 +20,15 @@ __all__ = ["Windows", "pool", "pool_indices", "sum_dtype"]
 
 
 class Windows:
-    """The geometry of sliding windows along each trailing axis: count, kernel, strides, dilations, padding."""
+    """The geometry of sliding windows, with one number for each trailing axis.
+
+    Args:
+        count: the number of windows.
+        kernel: the number of elements of a window.
+        strides: the distance between the starts of consecutive windows.
+        dilations: the distance between consecutive elements of a window.
+        begins: the padding before the first element.
+    """
 
     def __init__(
         self,

@@ -50,7 +50,7 @@ class Cell:
         raise NotImplementedError
 
     def activate(self, gate: Array, which: int) -> Array:
-        """Clip a gate, and apply activation function number ``which``."""
+        """Clip a gate to [-clip, clip] if ``clip`` is positive, and apply activation function number ``which``, from 0."""
         return self.function(gate.clip(-self.clip, self.clip) if self.clip > 0 else gate, which)
 
     def function(self, x: Array, which: int) -> Array:

@@ -20,7 +20,7 @@ __all__ = ["Axis", "Filter", "Taps", "along_each", "cubic_weights", "resample", 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis to resample: its number, its lengths before and after, and the scale."""
+    """An axis to resample: its index, its lengths before and after, and the scale, the factor by which it grows."""
 
     number: int
     before: int
@@ -133,7 +133,7 @@ class Filter:
 
     @staticmethod
     def _neighbours(axis: Axis, first: int, stop: int) -> Array:
-        """Return the offsets ``first`` to ``stop`` of taps, after checking that the table of taps fits into memory."""
+        """Return the offsets of taps from ``first`` up to, not including, ``stop``, after checking that the taps of an axis fit into memory."""
         check_array_size(axis.after * (stop - first), 8)
         return np.arange(first, stop)
 
@@ -270,7 +270,11 @@ def _along(x: Array, taps: Taps) -> Array:
 
 
 def _sum_over_all_axes(x: Array, steps: Sequence[Taps], dtype: DType, divide: bool) -> Array:
-    """Sum over all axes at once, in OpenVINO's order, since the last bit decides how integers are truncated."""
+    """Return the sum of all taps, weighted by the products of their weights, over all axes at once.
+
+    The order of summation is OpenVINO's, since the last bit decides how integers are truncated. With ``divide``, the sum is
+    divided by the sum of the weights.
+    """
     total, weights = np.zeros((), dtype), np.zeros((), np.float32)
     for weight, values in _terms(x, steps, np.ones((), np.float32)):
         weights = weights + weight

@@ -15,7 +15,7 @@ Axes = tuple[int, ...]
 
 
 def accumulator(dtype: DType) -> DType:
-    """Return the accumulator dtype of sums: f64, or 64-bit integers."""
+    """Return the accumulator dtype of sums: f64 for floats, 64-bit integers for integers; booleans and objects keep their dtype."""
     if dtype.kind in "iu":
         return np.dtype(f"{dtype.kind}8")
     return dtype if dtype.kind in "Ob" else np.dtype(np.float64)

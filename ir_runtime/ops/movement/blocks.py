@@ -255,7 +255,7 @@ def divided(length: Dimension, by: Interval | int, name: str, what: str) -> Dime
 
 
 def _at_least(least: int, value: Value, rank: int, name: str) -> list[Interval]:
-    """Return the elements of an input as intervals; raise if one is less than ``least``."""
+    """Return the elements of an input as intervals, one for each of ``rank`` axes if they are unknown; raise if one is less than ``least``."""
     numbers = value.numbers()
     if numbers is None:
         return [Dimension.between(least)] * rank

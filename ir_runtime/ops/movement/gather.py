@@ -34,7 +34,10 @@ from .._lengths import broadcast_dims, check_scalar, check_vector, normalize_axi
 
 
 def outside(indices: Array | None, length: Dimension, axis: int, negative: bool = True) -> str:
-    """Return a message if a known index is out of range for every possible length, or else an empty string."""
+    """Return a message if a known index is out of range for every possible length, or else an empty string.
+
+    Without ``negative``, negative indices are out of range; with it, they count from the end.
+    """
     if indices is None or length.max is None:
         return ""
     low = -length.max if negative else 0

@@ -376,7 +376,17 @@ class _Net:
             _name_end(entry, by_layer, by_port, ends["Result", port])
 
     def _end(self, entry: Element, by_layer: str, by_port: str, is_output: bool = False) -> tuple[Layer, int]:
-        """Return the body layer that an entry names, and the index of the port."""
+        """Return the body layer that an entry of the port map names, and the index of its port.
+
+        Args:
+            entry: the entry or back edge.
+            by_layer: the attribute with the id of the layer.
+            by_port: the attribute with the id of the port.
+            is_output: whether the port is an output; outputs of an Input are found in any case.
+
+        Raises:
+            ParseError: if there is no such layer or port.
+        """
         number, port = (integer(entry, name, self.reader.file) for name in (by_layer, by_port))
         layer = self.legacy.get(number)
         where = Location(self.reader.file, entry.sourceline, "/".join(self.reader.path[:-1]))
@@ -397,7 +407,10 @@ class _Net:
         return layer, place
 
     def _parameter(self, layer: Layer, port: Port, source: Tensor | None) -> int:
-        """Add a Parameter that feeds an input of a legacy layer, and return its id."""
+        """Add a Parameter that feeds an input of a legacy layer, and return its id.
+
+        Its type is the declared one; ``source``, the tensor that feeds the body, determines the element type if known.
+        """
         known = ElementType.dynamic if source is None else source.element
         declared = _widen(layer.inputs[port.number]).type
         if known is ElementType.dynamic and declared is not None:
@@ -414,7 +427,10 @@ class _Net:
 
 
 def _name_end(entry: Element, by_layer: str, by_port: str, number: int) -> None:
-    """Make an entry name a Parameter or Result by id, and drop its slice if ``axis`` is -1, for none."""
+    """Make an entry name a Parameter or Result by its id ``number``, instead of a layer and a port.
+
+    Drop the attributes of a slice if ``axis`` is -1, which stands for no slice.
+    """
     entry.set(by_layer, str(number))
     entry.attrib.pop(by_port, None)
     if entry.get("axis") == "-1":

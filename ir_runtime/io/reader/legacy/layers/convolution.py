@@ -83,7 +83,7 @@ class Weighted(Windowed):
         return self.group or 1
 
     def split(self, site: Site, channels: int, what: str) -> int:
-        """Return the number of channels in a group.
+        """Return the number of channels in a group; ``what`` names the channels in the message.
 
         Raises:
             ValidationError: if the number of groups does not divide ``channels``.
@@ -298,7 +298,10 @@ def _resize(
     mode: str,
     **settings: object,
 ) -> Tensor:
-    """Return a tensor interpolated to given lengths, or by a factor if ``sizes`` is ``None``."""
+    """Return a tensor interpolated along ``axes`` to the lengths ``sizes``, or by ``factor`` if these are ``None``.
+
+    ``settings`` are further attributes of Interpolate.
+    """
     scales = site.constant([factor] * len(axes), ElementType.f32)
     by = "scales" if sizes is None else "sizes"
     sizes = site.constant([1] * len(axes)) if sizes is None else sizes

@@ -26,7 +26,7 @@ def _flat(site: Site, index: int) -> Tensor:
 
 
 def _settings(declared: LegacyLayer, *without: str) -> dict[str, Any]:
-    """Return the attributes of a layer by name, for operations with the same attributes, except those in ``without``."""
+    """Return the attributes of a layer by name, except those in ``without``, for an operation that has the same attributes."""
     return {name: value for name, value in vars(declared).items() if name not in without}
 
 
