@@ -63,7 +63,11 @@ def common(name: str) -> list[Sample]:
         detect(name, share_location=False),
         detect(name, share_location=False, background_label_id=2),
         detect(name, background_label_id=-1),
-        *(detect(name, keep_top_k=keep, top_k=top) for keep in (-1, 3, 100) for top in (-1, 2, 5)),
+        *(
+            detect(name, keep_top_k=keep, top_k=top, _always=(keep, top) == (-1, 2))
+            for keep in (-1, 3, 100)
+            for top in (-1, 2, 5)
+        ),
         detect(name, confidence_threshold=0.3),
         detect(name, confidence_threshold=2),
         detect(name, clip_after_nms=True, code_type="caffe.PriorBoxParameter.CORNER"),
@@ -72,11 +76,18 @@ def common(name: str) -> list[Sample]:
         detect(name, normalized=False, input_height=50, input_width=50),
         detect(name, normalized=False, input_height=30, input_width=60, share_location=False),
         *(
-            detect(name, decrease_label_id=True, share_location=own, top_k=7, confidence_threshold=0.1)
+            detect(
+                name,
+                decrease_label_id=True,
+                share_location=own,
+                top_k=7,
+                confidence_threshold=0.1,
+                _always=True,
+            )
             for own in (True, False)
         ),
         detect(name, decrease_label_id=True, keep_top_k=4),
-        detect(name, *better, objectness_score=0.4),
+        detect(name, *better, objectness_score=0.4, _always=True),
         detect(name, *better, objectness_score=0.4, decrease_label_id=True),
         detect(name, *of_classes, objectness_score=0.4, share_location=False),
         *(detect(name, entries=1, dtype=dtype, keep_top_k=5) for dtype in ("f16", "bf16")),
