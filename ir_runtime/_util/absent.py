@@ -89,7 +89,7 @@ _ALIKE = 0.85
 
 
 def sentence(name: str) -> str:
-    """Return the sentence about a name of OpenVINO; empty if there is none.
+    """Return the sentence about a name of OpenVINO, given without the name of the package; empty if there is none.
 
     >>> sentence("tools.benchmark.main")
     "OpenVINO's benchmark_app is not part of this package: 'ir-runtime bench' takes its options"
@@ -122,12 +122,12 @@ def _is_import(frame: FrameType) -> bool:
 
 
 def _below(module: str) -> str:
-    """Return the name of a module without the name of the package."""
+    """Return the name of a module without the name of its outermost package."""
     return module.partition(".")[2]
 
 
 def explaining_getattr(module: str) -> Callable[[str], NoReturn]:
-    """Return a ``__getattr__`` for a module that explains missing names; ``dir`` shows public names only."""
+    """Return a ``__getattr__`` for a module that explains missing names; if the module has no ``__dir__``, add that of `completion`."""
     vars(sys.modules[module]).setdefault("__dir__", completion(module))
 
     def explaining(name: str) -> NoReturn:

@@ -63,7 +63,13 @@ def check_claims(file: IO[bytes], path: str, limits: Limits, mapped: bool = Fals
 
 
 def _check_lengths(shape: tuple[int, ...], dtype: DType, limits: Limits, start: str) -> None:
-    """Check the lengths of an array against the limits, of empty arrays as well.
+    """Check the lengths of an array against the limits; in an empty one, lengths of 0 count as 1.
+
+    Args:
+        shape: the lengths.
+        dtype: the data type.
+        limits: the limits.
+        start: the file and the array, as the location in messages.
 
     Raises:
         LimitError: if they exceed the limits.
@@ -78,8 +84,13 @@ def _check_lengths(shape: tuple[int, ...], dtype: DType, limits: Limits, start: 
 def _check_type(dtype: DType, count: int, start: str) -> None:
     """Check that elements are numbers or strings, and have a size: NumPy allocates memory even for those without.
 
+    Args:
+        dtype: the type of the elements.
+        count: the number of elements.
+        start: the file and the array, as the start of messages.
+
     Raises:
-        InputError: if they do not.
+        InputError: if they are not, or have none.
     """
     if dtype.hasobject:
         raise InputError(f"{start} holds Python objects, which are never read", hint=SAVED)
@@ -90,7 +101,7 @@ def _check_type(dtype: DType, count: int, start: str) -> None:
 
 
 def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes], int]]:
-    """Yield the name, stream and uncompressed size of each array in a file; an ``.npy`` has one, without a name."""
+    """Yield the name, stream and uncompressed size in bytes of each array in a file; an ``.npy`` has one, with an empty name."""
     if file.read(len(MAGIC)) == MAGIC:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
@@ -104,7 +115,17 @@ def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes], int]]:
 
 
 def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], DType]:
-    """Read the header of an array; return its shape and data type."""
+    """Read the header of an array; return its shape and data type.
+
+    Args:
+        stream: the stream, positioned at its start.
+        path: the file, for messages.
+        name: the name of the array in an ``.npz``, for messages.
+
+    Raises:
+        InputError: if the stream is not that of an array.
+        ValueError: if the header is damaged.
+    """
     if stream.read(len(MAGIC)) != MAGIC:
         raise InputError(
             f"{path} contains {name!r}, which is not an array",

@@ -120,7 +120,7 @@ def terminate(process: Process, seconds: float) -> None:
 
 
 def describe_exit(code: int) -> str:
-    """Return the text of a return code: ``exit code 3``, ``SIGFPE``."""
+    """Describe a return code of `subprocess`: ``exit code 3``, or the signal that ended the process, such as ``SIGFPE``."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -151,7 +151,10 @@ def start_worker(module: str) -> Process:
 
 
 def can_import(name: str) -> bool:
-    """Return whether a module is missing or can be imported within memory limits, tested in a forked process."""
+    """Return whether importing a module succeeds, or fails only because it is missing; tested in a forked process.
+
+    It is false if the import crashes or raises another exception, as it may within memory limits.
+    """
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1] == 0
@@ -229,9 +232,9 @@ def _is_working_directory(path: str) -> bool:
 
 
 def open_pipes() -> tuple[BinaryIO, IO[bytes]]:
-    """Return the streams of jobs and of answers: standard input and output, which libraries can no longer use.
+    """Return the streams of messages from and to the parent process: standard input and output, which are replaced.
 
-    Output of libraries goes to standard error, and their input is empty. A library that forks, as OpenVINO's telemetry does
+    Output of libraries then goes to standard error, and their input is empty. A library that forks, as OpenVINO's telemetry does
     in a thread, closes ``sys.stdin`` in the child, which would wait forever for a thread that is reading it.
     """
     from .files import stream_to
@@ -245,7 +248,7 @@ def open_pipes() -> tuple[BinaryIO, IO[bytes]]:
 
 
 def send(stream: Any, message: object) -> None:
-    """Write a message to a stream, and flush it."""
+    """Pickle a message, write it to a stream, and flush that."""
     pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
     stream.flush()
 

@@ -32,12 +32,21 @@ class Entry(NamedTuple):
     def of(
         cls, kind: str, index: int, name: str, names: Iterable[str], type: str, shape: Sequence[int] | None
     ) -> Entry:
-        """Return the entry of a tensor by its kind (``inputs``, ``outputs`` or ``tensors``) and index."""
+        """Return the entry of a tensor.
+
+        Args:
+            kind: ``inputs``, ``outputs`` or ``tensors``.
+            index: its index among the tensors of that kind.
+            name: its name.
+            names: all of its names.
+            type: its element type.
+            shape: its shape, ``None`` if unknown.
+        """
         return cls(f"{kind}/{index}.npy", name, sorted(names), type, shape)
 
 
 def list_entries(folder: Path, entries: Mapping[str, Sequence[Entry]]) -> None:
-    """Write ``names.json``, and create a folder for the arrays of each kind."""
+    """Write ``names.json`` with the entries by kind, and create a folder for the arrays of each kind."""
     for kind in entries:
         (folder / kind).mkdir()
     listed = {kind: [entry._asdict() for entry in tensors] for kind, tensors in entries.items()}

@@ -70,8 +70,8 @@ def cores(
 
     Args:
         usable: the processors to count; by default, those that this process may use, up to its quota.
-        hyper_threads: count all processors of a core.
-        slow: count slow cores, too.
+        hyper_threads: whether to count all processors of a core.
+        slow: whether to count slow cores, too.
         system: the folder in which Linux describes its devices.
     """
     counted = processors() if usable is None else usable
@@ -120,7 +120,10 @@ def _numbers(listed: str) -> set[int]:
 
 
 def _groups(process: Path) -> Iterator[Path]:
-    """Yield the folders of the control groups of a process that may limit its CPU time, and of their parents."""
+    """Yield the folders of the control groups of a process that may limit its CPU time, and of their parents.
+
+    ``process`` is the folder in which Linux describes the process.
+    """
     lines = [line.split(":", 2) for line in _read_text(process / "cgroup").splitlines()]
     member = {
         name: path for _, controllers, path in (parts for parts in lines if len(parts) == 3) for name in controllers.split(",")
@@ -135,7 +138,13 @@ def _groups(process: Path) -> Iterator[Path]:
 
 
 def _up_to(mount: Path, root: str, path: str) -> Iterator[Path]:
-    """Yield the folder of a group and its parents, up to the mount point; ``root`` is the mounted part of the hierarchy."""
+    """Yield the folder of a control group, and those of its parents up to the mount point.
+
+    Args:
+        mount: the mount point.
+        root: the group whose folder is mounted there.
+        path: the group. Outside of ``root``, the mount point alone is yielded, as ``root`` limits the group, too.
+    """
     inside = os.path.relpath(path, root)
     if inside.startswith(".."):  # the group is outside of the mounted part, which still limits it
         inside = "."

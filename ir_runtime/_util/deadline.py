@@ -105,7 +105,7 @@ def current_deadline() -> float:
 
 
 def deadline_error(where: Location | None = None) -> LimitError:
-    """Return the error to raise when the deadline has passed."""
+    """Return the error to raise when the deadline has passed, with the location ``where`` if given."""
     _, seconds = _DEADLINE.get()
     return LimitError(
         f"it takes longer than {seconds:g} seconds, the limit",

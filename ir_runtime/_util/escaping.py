@@ -102,7 +102,7 @@ def visible(text: str) -> str:
 
 
 def shown(text: str, most: int = LONGEST) -> str:
-    """Return `visible` text, with its middle cut out to leave ``most`` characters.
+    """Return `visible` text, after its middle was cut out to leave at most ``most`` characters; escapes may make it longer.
 
     >>> shown("encoder/layers/0"), shown("encoder/layers/0", 9)
     ('encoder/layers/0', 'enco…rs/0')
@@ -111,7 +111,7 @@ def shown(text: str, most: int = LONGEST) -> str:
 
 
 def cut(text: str, most: int = LONGEST) -> str:
-    """Cut out the middle of text to leave ``most`` characters.
+    """Cut out the middle of text longer than ``most`` characters, to leave that many, including ``…``.
 
     >>> cut("123456789", 5)
     '12…89'
@@ -149,7 +149,7 @@ def field(name: str) -> str:
 
 
 def json_text(data: Any, *, whole: bool = False, **options: Any) -> str:
-    r"""Return ASCII JSON without log commands, from which parsers restore all text unchanged.
+    r"""Return ASCII JSON without log commands, from which parsers restore all text unchanged, unless it is shortened.
 
     Texts with more than `LONGEST` characters stay whole if they have at most `MOST` characters together; otherwise, each
     becomes a `field`.
@@ -159,7 +159,7 @@ def json_text(data: Any, *, whole: bool = False, **options: Any) -> str:
 
     Args:
         data: the data to write.
-        whole: keep all texts whole, for data that mention each name once.
+        whole: whether to keep all texts whole, for data that mention each name once.
         options: options of `json.dumps`.
     """
     import json
@@ -312,7 +312,7 @@ def _percent(text: str) -> str:
 
 
 def name_of_member(member: str) -> str:
-    """Return the name that `member_name` turned into a member of an archive; the member itself for other members.
+    """Return the name that `member_name` has escaped to ``member``; ``member`` itself if it is not the result of that function.
 
     >>> name_of_member("%2E%2E/x"), name_of_member("100%25"), name_of_member("a%20b")
     ('../x', '100%25', 'a%20b')

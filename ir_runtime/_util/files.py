@@ -102,8 +102,8 @@ def check_own(path: Path | str, is_kind: Callable[[int], bool], status: os.stat_
 
     Args:
         path: the path.
-        is_kind: ``stat.S_ISREG`` or ``stat.S_ISDIR``.
-        status: the status of the open file, if it is open.
+        is_kind: ``stat.S_ISREG`` for a file, or ``stat.S_ISDIR`` for a folder.
+        status: the status of the open file; by default, that of the path.
 
     Raises:
         InputError: if it is anything else, such as a symbolic link.
@@ -179,7 +179,7 @@ def remove(path: Path | str) -> None:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Rename a file or folder within its folder to an unused name, and sync the folder.
+    """Rename a file or folder to an unused name in the same folder, and sync that folder.
 
     Raises:
         InputError: if the target exists.
@@ -192,7 +192,12 @@ def rename(source: Path, target: Path) -> None:
 
 
 def save_text(path: Path | str, text: str) -> None:
-    """Save a text; a file at that path is replaced once the whole text is written."""
+    """Save a text as UTF-8; a file at that path is replaced once the whole text is written.
+
+    Raises:
+        InputError: if the path cannot be a file, or is a link.
+        OSError: if the file system refuses.
+    """
     with replace_files(Path(path)) as (file,):
         file.write(text.encode())
 
@@ -236,7 +241,7 @@ def replace_files(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
 
 @contextmanager
 def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Create a temporary file beside a target, and remove it at the end unless it was moved.
+    """Create a temporary file beside a target; yield its path and the open file; remove it at the end unless it was moved.
 
     It is locked while open, so that other processes do not remove it as stale.
 
@@ -255,7 +260,7 @@ def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[b
 
 @contextmanager
 def named(target: Path) -> Iterator[None]:
-    """Name the target instead of a temporary file in file system errors within the block."""
+    """Let errors of the file system within the block name the target instead of a temporary file."""
     try:
         yield
     except OSError as reason:
@@ -288,7 +293,7 @@ def remove_stale(target: Path) -> None:
 
 
 def _remove_if_abandoned(path: Path) -> None:
-    """Remove a file or folder unless a process has locked it."""
+    """Remove a file or folder unless another process has locked it or, on Windows, has it open."""
     with suppress(OSError):
         if fcntl is None:
             path.unlink()  # Windows refuses to remove an open file
@@ -302,7 +307,7 @@ def _remove_if_abandoned(path: Path) -> None:
 
 
 def lock(descriptor: int) -> bool | None:
-    """Lock an open file or folder; return False if another process has locked it, ``None`` if locks are not supported."""
+    """Lock an open file or folder; return True, False if another process has locked it, or ``None`` if locks are not supported."""
     if fcntl is None:
         return None
     try:
@@ -316,7 +321,7 @@ def lock(descriptor: int) -> bool | None:
 
 @contextmanager
 def make_folders(*targets: Path) -> Iterator[None]:
-    """Create the missing folders of targets, and remove them again if the block fails.
+    """Create the missing folders that are to contain the targets; remove them again if the block fails, unless they have contents.
 
     Raises:
         OSError: if the file system refuses.
@@ -337,7 +342,7 @@ def _remove_folder(folder: Path) -> None:
 
 
 def temporary_name(target: Path, suffix: str) -> Path:
-    """Return an unused hidden name in the folder of a file."""
+    """Return an unused hidden path beside a target, with a random name that ends in ``.suffix``."""
     return target.absolute().with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.{suffix}")
 
 
@@ -382,7 +387,8 @@ def folder_target(target: Path) -> Path:
 def replace_in_folder(target: Path) -> Iterator[Path]:
     """Yield an empty folder for new files of a target folder; move all of them into the target together, or none.
 
-    Other files in the target are kept. If the target does not exist, it appears with all files at once.
+    Files with the same names are replaced, and other files in the target are kept. If the target does not exist, it appears with
+    all files at once.
 
     Raises:
         InputError: if the target cannot be a folder, or a file of it cannot be replaced.

@@ -55,7 +55,10 @@ NOTHING = Scope(_nothing, _nothing)
 
 
 def inside(scopes: Sequence[Scope], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function inside scopes, faster than with context managers."""
+    """Call a function inside scopes, faster than with context managers; return its result.
+
+    The scopes begin in order and end in reverse order, with the same key of the work.
+    """
     work, interrupted = object(), True
     try:
         for scope in scopes:
@@ -97,9 +100,12 @@ def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 @contextmanager
 def enter_all(enter: Sequence[Callable[[], AbstractContextManager[object]]]) -> Iterator[None]:
-    """Enter several context managers, each inside the previous one.
+    """Enter several context managers, each inside the previous one, for the block.
 
     Unlike `contextlib.ExitStack`, it does not keep the managers alive by a reference cycle after an interrupt.
+
+    Args:
+        enter: functions that return the context managers; each is called when the previous manager has been entered.
     """
     if not enter:
         yield

@@ -26,7 +26,7 @@ class UntrustedCacheError(OSError):
 
 
 def chosen_cache() -> Path | None:
-    """Return the cache folder in the folder that ``IR_RUNTIME_CACHE`` names; ``None`` if that is not set."""
+    """Return the subfolder ``ir_runtime`` of the folder that ``IR_RUNTIME_CACHE`` names; ``None`` if that is not set."""
     place = os.environ.get("IR_RUNTIME_CACHE")
     return Path(place) / "ir_runtime" if place else None
 
@@ -50,7 +50,7 @@ def user_cache() -> Path | None:
 
 
 def make_own_folder(path: Path) -> None:
-    """Create a folder and its missing parents, accessible to the user only.
+    """Create a folder and its missing parents, accessible to the user only; those that exist are not changed.
 
     ``Path.mkdir(mode, parents=True)`` would apply the mode to the last folder only, and leave its parents to the umask.
 
@@ -66,7 +66,14 @@ def make_own_folder(path: Path) -> None:
 
 
 def check_own(status: os.stat_result, path: Path, is_kind: Callable[[int], bool]) -> None:
-    """Check that a path is of a kind, and that only the user or root can write it.
+    """Check that a path is a folder or a regular file, and that only the user or root can write it.
+
+    On Windows, only the kind is checked.
+
+    Args:
+        status: the status of the path.
+        path: the path, for messages.
+        is_kind: ``stat.S_ISDIR`` for a folder, or ``stat.S_ISREG`` for a file.
 
     Raises:
         UntrustedCacheError: if it is not; the error has the reason.
@@ -86,9 +93,9 @@ def check_own(status: os.stat_result, path: Path, is_kind: Callable[[int], bool]
 
 
 def check_parents(path: Path, links: int = _MOST_LINKS) -> None:
-    """Check that only the user or root can replace a folder, or one of its parents, by another.
+    """Check that only the user or root can replace a path, or one of its parent folders, by another.
 
-    In a folder with the sticky bit, such as /tmp, other users can replace only their own entries.
+    In a folder with the sticky bit, such as /tmp, other users can replace only their own entries. Windows is not checked.
 
     Args:
         path: an absolute path; parents that do not exist yet are not checked.

@@ -29,7 +29,7 @@ class OutOfRangeError(InputError, IndexError):
 
 
 def checked(value: object, *kinds: type[_Kind]) -> _Kind:
-    """Return an argument after checking that it is an instance of one of the classes.
+    """Return ``value`` if it is an instance of one of the classes.
 
     Raises:
         ArgumentTypeError: if it is not.

@@ -76,7 +76,7 @@ class PlanBuilder:
     def inner_plan(
         self, groups: Sequence[Group], inputs: Sequence[Port], outputs: Sequence[Port]
     ) -> ExecutionPlan:
-        """Return a plan that runs inside a step; the step checks inputs and results."""
+        """Return a plan that runs inside a step of another plan; that step checks the inputs and results."""
         reads = tuple(map(self._slot, inputs))
         steps = [self._step(group) for group in groups]
         writes = tuple(map(self._slot, outputs))
@@ -133,7 +133,7 @@ class PlanBuilder:
         return self.places[port]
 
     def _copied_slot(self, port: Port) -> int:
-        """Return the slot of a port, after copying its contents out of the mapped file, if it has any."""
+        """Return the slot of a port; if it has initial contents, these are first copied out of the mapped file."""
         slot = self._slot(port)
         if (array := self.slots[slot]) is not None:
             self.slots[slot] = held(array)
@@ -181,7 +181,10 @@ class PlanBuilder:
         return tuple(shown or [program.original(group.layers[-1])])
 
     def _declared_types(self, group: Group) -> Declared | None:
-        """Return the declared element types of a group, or ``None`` if it computes in these types."""
+        """Return the declared element types of a group.
+
+        Returns ``None`` if the group computes in these types, and is not hidden from observers as an inserted conversion.
+        """
         program = self.program
         if program.widened is None:
             return None
@@ -246,7 +249,7 @@ def _scopes(groups: Iterable[tuple[Group, Sequence[TensorType]]], options: Optio
 
 
 def _scopes_of(group: Group, types: Sequence[TensorType], backends: Sequence[Backend]) -> Collection[Scope]:
-    """Return the scopes that the kernel of a group may need: the scope of its replayer, or the scopes of all backends."""
+    """Return the scopes that the kernel of a group may need: the scope of its replayer, none, or the scopes of all backends."""
     if (replay := group.ready.replay) is not None:
         return [replay.replayer.around]
     return [] if _needs_no_scope(group, types) else [backend.around for backend in backends]

@@ -99,7 +99,7 @@ def _reference(program: Program, layer: Layer, op: Operation, inputs: Sequence[V
 
 
 def _choose_quantized(options: Options, op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
-    """Return the first kernel of a backend that reads quantized weights in stored form."""
+    """Return the first kernel of a backend that reads quantized weights in stored form, or ``None`` if no backend has one."""
     offers = (backend.kernel_packed(op, inputs) for backend in options.backends)
     return next((kernel for kernel in offers if kernel is not None), None)
 
@@ -125,7 +125,7 @@ def _infer_body(program: Program, layer: Layer, body: Body) -> Inferred:
 
 
 def _continue_sequence(program: Program, layer: Layer, kernel: KernelTemplate) -> KernelTemplate:
-    """Return a kernel that continues the random sequence of its operation, or unchanged if that has none."""
+    """Return a kernel that continues the random sequence of its operation; the same kernel for operations without one."""
     op = program.original(layer).op  # all plans of a model share its sequence
     if op is None or not op.needs("advance"):
         return kernel
@@ -151,7 +151,10 @@ def _compile_body(
 
 
 def _note_access(op: Operation, kernel: Kernel) -> Kernel:
-    """Return a kernel whose access to a variable is recorded, so that replays repeat it."""
+    """Return a kernel whose access to a variable is recorded, so that replays repeat it.
+
+    The kernel of an operation with bodies is returned unchanged.
+    """
     if op.needs("visit"):
         return kernel
     compute, again = kernel.whole, partial(op.evaluate, variables=VARIABLES)

@@ -31,7 +31,8 @@ def is_foldable(
         layer: the layer.
         values: the `Value` of every output in the graph.
         left: the maximum bytes of the layer's outputs.
-        is_temporary: whether its outputs are dropped after folding, and so may have ``TEMPORARY`` bytes.
+        is_temporary: whether its outputs are dropped after folding, so that at most ``TEMPORARY`` bytes are allowed instead of a
+            multiple of its inputs.
     """
     sources = [s for s in graph.sources(layer) if s is not None]
     if not is_pure(layer, sources) or any(
@@ -44,7 +45,7 @@ def is_foldable(
 
 
 def is_pure(layer: Layer, sources: Collection[Port]) -> bool:
-    """Return whether the results of a layer depend only on its inputs."""
+    """Return whether a layer has inputs and outputs, and its results depend only on its inputs."""
     return layer.op is not None and layer.op.pure and bool(sources) and bool(layer.outputs)
 
 
@@ -54,7 +55,7 @@ def size_of(layer: Layer, values: Mapping[Port, Value]) -> int:
 
 
 def _contents(layer: Layer, value: Value) -> Value:
-    """Return a value with its contents, which are evaluated if its layer is a packed Constant."""
+    """Return a value with its contents, which are evaluated if its layer is a Constant that is stored packed."""
     if layer.op is None or value.known() is not None:
         return value
     return Value(value.type, layer.op.evaluate())

@@ -40,10 +40,16 @@ def fold(program: Program, options: Options) -> None:
 def fold_constants(
     graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outputs: Collection[Port]
 ) -> None:
-    """Evaluate every pure layer with constant inputs, and add the results to ``values``.
+    """Evaluate every pure layer with constant inputs and results that are not too large, and add the results to ``values``.
 
     Contents that only folded layers read are dropped: for weights decompressed in several steps, only the file
     bytes and the final result are kept.
+
+    Args:
+        graph: the layers.
+        layers: the layers to consider, in topological order.
+        values: the `Value` of every output, changed in place.
+        outputs: ports whose contents are kept.
     """
     needed, done = {layer.id for layer in layers}, set()
     left, temporary = current().memory, _find_temporary(graph, layers, values, outputs)
@@ -69,7 +75,7 @@ def _find_temporary(
 ) -> set[int]:
     """Return the ids of layers to fold although their results are too large to keep.
 
-    All their consumers are folded to smaller results. An example are filters computed as sums of products of a few
+    All their consumers are folded to smaller results. Examples are filters computed as sums of products of a few
     values for each of many points.
     """
     size_before: dict[int, int] = {}
@@ -127,7 +133,7 @@ def defer_weights(
 
 
 def _dequantizing_layers(graph: Graph, port: Port) -> tuple[Layer, ...]:
-    """Return the ``Convert``, optional ``Subtract`` and ``Multiply`` that dequantize 8-bit integers.
+    """Return the ``Convert``, optional ``Subtract`` and ``Multiply`` that dequantize constant 8-bit integers.
 
     The result is empty if other layers compute the port, or if an intermediate port has several consumers.
     """
@@ -150,7 +156,7 @@ def _dequantizing_layers(graph: Graph, port: Port) -> tuple[Layer, ...]:
 
 
 def _is_constant(graph: Graph, port: Port) -> bool:
-    """Return whether a port is a constant or a converted constant."""
+    """Return whether a port is the output of a Constant, or of a Convert that reads one."""
     layer = graph[port.layer]
     if isinstance(layer.op, Convert):
         layer = graph[graph.reads(layer)[0].layer]

@@ -56,7 +56,11 @@ def _fuse_groups(
 def _sole_reader(
     group: Group, outputs: Collection[Port], readers: Mapping[Port, Sequence[Group]]
 ) -> Layer | None:
-    """Return the only consumer of a group's only result; ``None`` if there are more, or if it is part of a pattern."""
+    """Return the only consumer of a group's only result.
+
+    Returns ``None`` if there are several results, if the result is an output of the program or has several consumers, or if
+    its consumer is part of a pattern.
+    """
     if len(group.writes) != 1 or group.writes[0] in outputs:
         return None
     consumers = readers.get(group.writes[0], ())

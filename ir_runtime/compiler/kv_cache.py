@@ -144,7 +144,7 @@ def _reads(layer: Layer, assign: Layer) -> bool:
 
 
 def _gather_kernel(layer: Layer) -> Kernel:
-    """Return a kernel for the Gather of a cache, which copies it only if beams are reordered."""
+    """Return a kernel for the Gather of a cache, which returns its data uncopied if the indices leave all beams in place."""
     assert layer.op is not None
     evaluate = layer.op.evaluate
 
@@ -173,7 +173,7 @@ class _Buffer(np.ndarray):
     used: weakref.ref[Array]
 
     def claim(self, array: Array, axis: int) -> bool:
-        """Return whether an array is the used part, and the caller may extend it; true for one caller only."""
+        """Return whether an array is the used part, and the caller may extend it along ``axis``; true for one caller only."""
         used = vars(self).get("used")
         is_used = used is not None and used() is array and self.axis == axis
         return is_used and vars(self).pop("used", None) is used  # `pop` succeeds in one thread only
@@ -187,8 +187,8 @@ def append_kernel(axis: int, copy: Copy | None = None) -> Kernel:
     """Return a kernel for a Concat of two tensors, which appends in place if the first has room for the second.
 
     Args:
-        axis: the axis of the concatenation.
-        copy: copies the second tensor in recorded runs.
+        axis: the axis of the concatenation, which may be negative.
+        copy: copies the second tensor in recorded runs; ``None`` if no backend can.
     """
 
     def append(cache: Array, new: Array) -> Array:
@@ -216,7 +216,7 @@ def _joinable(axis: int, cache: Array, new: Array) -> bool:
 
 
 def _longer(cache: Array, axis: int, length: int) -> Array:
-    """Return an array of ``length`` entries along an axis that begins with ``cache``, in its buffer or a new one."""
+    """Return an array of ``length`` elements along an axis that begins with ``cache``, in the buffer of that or a new one."""
     shape = (*cache.shape[:axis], length, *cache.shape[axis + 1 :])
     if cache.dtype.hasobject:
         longer = np.empty(shape, cache.dtype)
@@ -233,7 +233,7 @@ def _longer(cache: Array, axis: int, length: int) -> Array:
 
 
 def _capacity(length: int) -> int:
-    """Return the capacity of a buffer for ``length`` entries."""
+    """Return the length of a buffer for ``length`` elements along the axis along which it grows."""
     capacity = ROOM
     while capacity < length:
         capacity += capacity // 2
@@ -326,7 +326,7 @@ def _is_quantizable(context: MatchContext, cache: GrowingCache, outputs: Collect
 
 
 def _gathers_beams(context: MatchContext, gather: Layer) -> bool:
-    """Return whether a Gather selects whole rows along the first axis."""
+    """Return whether a Gather selects whole rows along the first axis, by indices of rank 1."""
     _, indices, axis = context.sources(gather)
     return (
         context.value(axis).ints() == (0,)

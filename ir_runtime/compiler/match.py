@@ -48,7 +48,11 @@ def _reads(program: Program, options: Options, layer: Layer) -> tuple[Port, ...]
 
 
 def _match_patterns(program: Program, options: Options, layer: Layer) -> Fusion | None:
-    """Return the first fusion that ends with a layer, by a pattern of a backend."""
+    """Return the first fusion that ends with a layer, by a pattern of a backend.
+
+    Returns ``None``, and adds the refusals to ``program.refused``, if no pattern matches. Without `fold`, and for layers whose
+    kernel a pass has chosen, patterns are not tried.
+    """
     refused = list[Refusal]()
     if not program.fold or layer.op is None or layer.id in program.kernels:
         return None
@@ -63,7 +67,10 @@ def _match_patterns(program: Program, options: Options, layer: Layer) -> Fusion 
 
 
 def _cache_shapes(program: Program, options: Options, layer: Layer) -> Fusion | None:
-    """Return a fusion that caches shape arithmetic, for a layer that depends on shapes alone."""
+    """Return a fusion that caches shape arithmetic, for a layer that depends on shapes alone.
+
+    Returns ``None`` for other layers, and for those that depend on too many layers.
+    """
     if layer.id not in program.shape_only:
         return None
     if (layers := dependency_chain(program.graph, layer, program.shape_only)) is None:

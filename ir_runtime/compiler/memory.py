@@ -52,7 +52,7 @@ def peak(
 
 
 def with_frees(steps: Sequence[Step], outputs: Sequence[int]) -> list[Step]:
-    """Return steps that free each slot after its last use, except constants and outputs."""
+    """Return steps that free each slot after its last use, except constants, inputs and outputs."""
     retained = set(outputs)
     written = {slot for step in steps for slot in step.writes}
     read_later: set[int] = set()
@@ -96,7 +96,7 @@ class _SlotAllocator:
         return replace(step, reads=reads, writes=tuple(map(self.place, step.writes)), frees=frees)
 
     def place(self, slot: int) -> int:
-        """Return the new number of a slot."""
+        """Return the new number of a slot, which is assigned on the first call: a free one if the slot may share it."""
         if slot not in self.of:
             if slot in self.shared and self.free:
                 self.of[slot] = self.free.pop()
@@ -121,7 +121,7 @@ def reuse_slots(
         inputs: the slots of the inputs.
         outputs: the slots of the outputs.
         slots: the initial contents of slots: constants, ``None`` elsewhere.
-        more: other fields of the plan.
+        more: further arguments of `ExecutionPlan`.
     """
     written = frozenset(slot for step in steps for slot in step.writes if slots[slot] is None)
     allocator = _SlotAllocator(written)
@@ -145,7 +145,7 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
         graph: the layers.
         types: the inferred values; unknown lengths count as their minimum.
         outputs: the ports to compute.
-        patched: count the results of the running layer twice, as a patch may copy them.
+        patched: whether to count the results of the running layer twice, as a patch may copy them.
     """
     program = Program(graph, types, (), outputs)
     slots: dict[Port, int] = {}

@@ -161,7 +161,7 @@ class Program:
         return Value(value.type, quantized=None if stored is None else stored.weights)
 
     def initial_slot(self, port: Port) -> Array | None:
-        """Return the initial contents of the slot of a port."""
+        """Return the initial contents of the slot of a port: its contents, a placeholder for packed weights, or ``None``."""
         contents = self.contents(port)
         if contents is None:
             return self._stand_in(port) if port in self.packed else None
@@ -173,7 +173,10 @@ class Program:
         return np.broadcast_to(np.zeros((), type.element.dtype), type.shape.static)
 
     def occupies_memory(self, port: Port) -> bool:
-        """Return whether a constant occupies memory; mapped file pages do not count, as the system can drop them."""
+        """Return whether the contents of a port that no step writes, a constant or an input, occupy memory.
+
+        Constants that stay mapped from the file do not count, as the system can drop their pages; nor do packed weights.
+        """
         copied = self.values[port].element in (ElementType.boolean, ElementType.string)
         if not self.fold and (array := self.contents(port)) is not None and is_mapped(array):
             return True
@@ -200,7 +203,7 @@ class Program:
         return self.widened is not None and layer.id in self.widened.inserted
 
     def widened_body(self, layer: Layer, body: Body) -> Widened | None:
-        """Return the result of widening a layer's body, if anything was widened."""
+        """Return the result of widening a layer's body, or ``None`` if nothing was widened in it."""
         return None if self.widened is None else self.widened.bodies.get((layer.id, body.name))
 
 

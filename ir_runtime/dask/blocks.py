@@ -116,7 +116,7 @@ def _chunks(arrays: Mapping[str, dask.array.Array]) -> list[tuple[int, int]]:
     """Return the first row and the number of rows of each chunk.
 
     Raises:
-        InputError: if arrays are chunked along other axes, or in different ways.
+        InputError: if arrays are chunked along other axes or in different ways, have chunks of unknown length, or have no rows.
     """
     for name, x in arrays.items():
         if np.isnan(sum(map(sum, x.chunks))):
@@ -153,7 +153,11 @@ def _shapes(arrays: Mapping[str, dask.array.Array], rows: int) -> dict[str, tupl
 
 
 def _readable_by_workers(source: ModelSource, net: Model, send: bool | None) -> ModelSource:
-    """Return a source that workers can read: the path if all of them have the same file, else the contents."""
+    """Return a source that workers can read.
+
+    If ``send`` is true, it has the contents of the model; if false, it is ``source`` itself; if ``None``, it has the contents
+    unless all workers have the file of the model.
+    """
     if send is None and source.blob is None:
         from .cluster import visible_to_workers
 
@@ -164,7 +168,15 @@ def _readable_by_workers(source: ModelSource, net: Model, send: bool | None) -> 
 def _assemble(
     dask: Any, array: Any, runner: Runner, inputs: Mapping[str, Any], types: Sequence[Sequence[Any]]
 ) -> list[Any]:
-    """Return a Dask array for each output; the runner is a task of the graph, and sent to each worker once."""
+    """Return a Dask array for each output; the runner is a task of the graph, and sent to each worker once.
+
+    Args:
+        dask: the module ``dask``.
+        array: the module ``dask.array``.
+        runner: the runner.
+        inputs: the Dask array of each input.
+        types: the type of each output for each chunk.
+    """
     name = f"runner-{dask.base.tokenize(runner.source.digest, runner)}"
     shared = dask.delayed(runner, name=name, traverse=False)
     call = dask.delayed(_call, pure=True, nout=len(runner.outputs))

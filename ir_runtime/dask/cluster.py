@@ -138,7 +138,7 @@ def _has_bokeh() -> bool:
 
 
 def visible_to_workers(source: ModelSource) -> bool:
-    """Return whether all workers of the current client have the file of a model; true without a client."""
+    """Return whether all workers of the current client have the file that a model was read from; true without a client."""
     if not find_spec("distributed"):
         return True
     from distributed import get_client

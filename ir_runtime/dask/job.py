@@ -132,11 +132,12 @@ def run_job(client: Any, job: Job, manifest: Manifest, progress: Progress = lamb
         client: a client of Dask's distributed scheduler.
         job: the job.
         manifest: the record of finished chunks.
-        progress: called with the number of rows of each finished chunk.
+        progress: called with the number of rows of each chunk that was computed or has failed.
 
     Raises:
         IRError: if a chunk fails, and ``job.on_error`` is ``stop``.
         ExecutionError: if workers or the scheduler are lost.
+        OSError: if a file cannot be read or written.
     """
     begun, summary = time.monotonic(), Summary()
     try:
@@ -217,14 +218,14 @@ def _translate_losses(distributed: Any, client: Any) -> Iterator[None]:
 
 
 class _TaskLimit:
-    """The maximum number of submitted tasks, proportional to the current number of workers."""
+    """The maximum number of submitted tasks, proportional to the current number of the workers' threads."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._count, self._until = 0, 0.0
 
     def __call__(self) -> int:
-        """Return the limit; workers are counted again every `WORKER_COUNT_SECONDS`."""
+        """Return the limit; threads are counted again every `WORKER_COUNT_SECONDS`."""
         if time.monotonic() >= self._until:
             self._count = TASKS_PER_THREAD * max(sum(self._client.nthreads().values()), 1)
             self._until = time.monotonic() + WORKER_COUNT_SECONDS

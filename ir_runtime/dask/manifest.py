@@ -62,7 +62,7 @@ class Manifest:
             outputs: the arrays of the result.
 
         Raises:
-            InputError: if the result or its manifest exists.
+            InputError: if the result or its manifest exists, or another run is writing it.
             OSError: if the file system refuses; all created files are then removed.
         """
         path = cls.path_of(target)
@@ -100,8 +100,8 @@ class Manifest:
             chunks: the number of chunks.
 
         Raises:
-            InputError: if the manifest is missing or damaged, or belongs to another model, input or configuration; or if the
-                partial result is missing, or is not that of the run.
+            InputError: if the manifest is missing or damaged, or belongs to another model, input or configuration; if the
+                partial result is missing, or is not that of the run; or if another run is writing the result.
         """
         path = cls.path_of(target)
         try:
@@ -130,7 +130,11 @@ class Manifest:
             raise InputError(f"another run is writing {self.target}", hint="wait until it ends")
 
     def _read_lines(self, chunks: int) -> Mapping[str, Any] | None:
-        """Read all lines; return the identity of the result if the run has finished, else ``None``."""
+        """Read all lines, and note the finished chunks; return the identity of the result if the run has ended, else ``None``.
+
+        Raises:
+            InputError: if the manifest is damaged, or belongs to another computation.
+        """
         if os.fstat(self._file.fileno()).st_size > LARGEST:
             raise self._damage_error(f"it is larger than {LARGEST >> 20} MiB")
         with open(
@@ -180,7 +184,12 @@ class Manifest:
     def _find_result(
         self, outputs: tuple[Target, ...], finished: Mapping[str, Any] | None, chunks: int
     ) -> None:
-        """Check that the result of the run exists and is unchanged; a finished but incomplete one becomes partial again.
+        """Check that the result of the run exists and is unchanged; a finished one that lacks chunks becomes partial again.
+
+        Args:
+            outputs: the arrays of the result.
+            finished: the identity of the result when the run ended, or ``None`` if it did not.
+            chunks: the number of chunks.
 
         Raises:
             InputError: if it is missing, or not the result of the run.
@@ -216,7 +225,7 @@ class Manifest:
         self._append({"failed": chunk, "message": message})
 
     def finish(self) -> None:
-        """Rename the result to its final name.
+        """Rename the result to its final name, unless it already has that.
 
         Raises:
             InputError: if another file has got that name meanwhile.

@@ -53,7 +53,7 @@ class ModelSource:
         """Read the model.
 
         Raises:
-            InputError: if the file has changed since planning.
+            InputError: if the file is missing, or has changed since planning.
         """
         limits = self.limits if self.has_own_memory else replace(self.limits, memory=DEFAULT.memory)
         if self.blob is not None:

@@ -15,7 +15,7 @@ __all__ = ["cache_open", "needed"]
 
 
 def needed(module: str, what: str, extra: str = "pip install 'ir_runtime[dask]'") -> Any:
-    """Import a module of an optional package.
+    """Import a module of an optional package, and return it.
 
     Args:
         module: the full name of the module.

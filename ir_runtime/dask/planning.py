@@ -83,7 +83,8 @@ class Planner:
             chunk: the name of the chunk in messages, such as ``rows 0 to 31``.
 
         Raises:
-            InputError: if the model refuses the chunk; the message gives the reason, and chunks that it accepts.
+            InputError: if the model refuses the chunk, with the reason and chunks that it accepts; or if an output does not have a row
+                for each row of the inputs, or the shape of its rows depends on their number or on the data.
         """
         key = tuple(sorted(shapes.items()))
         if key not in self._known:
@@ -144,7 +145,7 @@ class Planner:
         return f"{text}, and {self.total} rows cannot be split into these: {remove}add {batch - rest}{rest_of_hint}"
 
     def _check_columns(self, types: Sequence[ArrayType], chunk: str) -> None:
-        """Refuse outputs whose row shapes depend on the number of rows."""
+        """Raise an `InputError` if the shape of an output's rows differs from that in earlier chunks or batches."""
         rows = tuple(type.shape[1:] for type in types)
         self._rows = self._rows or rows
         for name, shape, first in zip(self.runner.outputs, rows, self._rows, strict=True):
@@ -164,8 +165,13 @@ class Planner:
     ) -> tuple[ArrayType, ...]:
         """Return the types of the outputs of a run, for the current shapes of the model.
 
+        Args:
+            shapes: the shapes of the inputs of the run.
+            rows: the number of their rows.
+            chunk: the name of the chunk in messages.
+
         Raises:
-            InputError: if an output does not have a row for each row of the inputs.
+            InputError: if an output does not have a row for each row of the inputs, or a shape that depends on the data.
         """
         axis = self.runner.sequence_axis
         types = []
@@ -205,7 +211,11 @@ class Planner:
             ) from None
 
     def _run_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of an input of the model: the whole shape, or that of a step of a sequence."""
+        """Return the shape of an input of the model: ``shape`` itself, or that of a step of a sequence.
+
+        Raises:
+            InputError: if the input has no such axis of steps.
+        """
         axis = self.runner.sequence_axis
         if axis is None:
             return shape
@@ -244,7 +254,11 @@ def _set_rows(shapes: Mapping[str, tuple[int, ...]], rows: int) -> dict[str, tup
 
 
 def _batch_size(runner: Runner, model: Model, batched: Mapping[str, tuple[int, ...]]) -> int | None:
-    """Return the number of rows to run at once: the requested batch size, else that of the model, if static."""
+    """Return the number of rows to run at once: the requested batch size, else the static one of the model; ``None`` for all rows.
+
+    Raises:
+        InputError: if both are given and differ.
+    """
     fixed = {}
     for name in batched:
         shape = model.input(name).partial_shape

@@ -134,7 +134,7 @@ class Runner:
         return cls(limited, backend, selected, batch, sequence_axis, properties)
 
     def __call__(self, *arrays: Array, **named_arrays: Array) -> tuple[Array, ...]:
-        """Run on arrays with rows along their first axis; inputs are passed in order or by name.
+        """Run on arrays with rows along their first axis; inputs are passed in order or by name. Return the selected outputs.
 
         Raises:
             IRError: if the model refuses them, or fails.
@@ -149,9 +149,10 @@ class Runner:
         return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
     def _empty_outputs(self, compiled: CompiledModel, feeds: Mapping[str, Array]) -> tuple[Array, ...] | None:
-        """Return empty outputs for inputs without rows, or ``None`` if the model must run.
+        """Return empty outputs for inputs without rows; ``None`` if inputs have rows, or the shapes of outputs are not known.
 
-        Many models refuse such inputs, but partitions of a filtered table often have no rows.
+        Many models refuse such inputs, but partitions of a filtered table often have no rows. Sequences are not handled: for models
+        with a sequence axis, it is always ``None``.
         """
         if self.sequence_axis is not None or any(len(array) for array in feeds.values() if np.ndim(array)):
             return None
@@ -173,7 +174,7 @@ class Runner:
         return has_rows and all(dim.is_static for dim in others)
 
     def pieces(self, feeds: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
-        """Split inputs into batches along their first axis.
+        """Split inputs into batches along their first axis; scalars are part of every batch.
 
         Raises:
             InputError: if inputs have different numbers of rows.
@@ -225,7 +226,11 @@ class Runner:
 def _name_inputs(
     labels: Sequence[str], arrays: Sequence[Array], named_arrays: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """Return a dict of inputs by name, from those passed in order and those passed by name."""
+    """Return a dict of inputs by name, from those passed in order and those passed by name; ``labels`` are the names in order.
+
+    Raises:
+        InputError: if there are more inputs than names, or an input is given twice.
+    """
     if len(arrays) > len(labels):
         raise InputError(f"got {len(arrays)} inputs, the model has {len(labels)}: {', '.join(labels)}")
     placed = dict(zip(labels, arrays, strict=False))
@@ -294,7 +299,7 @@ def _run_sequence(
 
 
 def _keeps_axis(rank: int, port: Output) -> bool:
-    """Return whether an input of the model keeps the axis of the steps, with length 1."""
+    """Return whether an input of the model keeps the axis of the steps, with length 1; ``rank`` is that of all steps together."""
     shape = port.partial_shape
     return shape.rank.is_dynamic or len(shape) == rank
 
@@ -305,14 +310,17 @@ def _step(array: Array, port: Output, axis: int, step: int) -> Array:
 
 
 def step_shape(shape: Sequence[int], port: Output, axis: int) -> tuple[int, ...]:
-    """Return the shape of a step, given the shape of all steps of an input."""
+    """Return the shape of a step, given the shape of all steps of an input along ``axis``, and the input of the model."""
     if _keeps_axis(len(shape), port):
         return (*shape[:axis], 1, *shape[axis + 1 :])
     return (*shape[:axis], *shape[axis + 1 :])
 
 
 def joined_shape(shape: Sequence[int], axis: int, steps: int) -> tuple[int, ...]:
-    """Return the shape of the joined outputs, given the shape of a step."""
+    """Return the shape of an output joined over ``steps`` steps along ``axis``, given the shape of a step.
+
+    An axis of length 1 is replaced; if the output has no such axis, it is inserted.
+    """
     if len(shape) > axis and shape[axis] == 1:
         return (*shape[:axis], steps, *shape[axis + 1 :])
     return (*shape[:axis], steps, *shape[axis:])

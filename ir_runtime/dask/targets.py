@@ -43,7 +43,7 @@ _PART = re.compile(r"\.c\.\d+(?:\.0)*\.[0-9a-f]{8}\.part")
 
 @dataclass(frozen=True)
 class Target:
-    """An array on disk whose rows are written in independent chunks of ``rows``."""
+    """An array on disk whose rows are written in independent chunks of ``rows`` rows."""
 
     path: str
     shape: tuple[int, ...]
@@ -56,20 +56,20 @@ class Target:
 
     @abstractmethod
     def check(self) -> None:
-        """Check that the array on disk is as `create` left it, and that writing affects no other files.
+        """Check that the array on disk has the type and shape that `create` gave it, and that writing affects no other files.
 
         Raises:
-            InputError: if the array differs.
+            InputError: if the array differs, or is behind a link.
             OSError: if it cannot be read.
         """
 
     @abstractmethod
     def write(self, start: int, array: Array) -> None:
-        """Write a chunk of rows, the first of which is ``start``."""
+        """Write the rows of a chunk; ``start`` is the index of the first."""
 
     @abstractmethod
     def file(self, start: int) -> str:
-        """Return the path of the file that contains the chunk of rows at ``start``."""
+        """Return the path of the file that contains the chunk whose first row has the index ``start``."""
 
     def _differs(self) -> InputError:
         return InputError(
@@ -107,7 +107,7 @@ class _Npy(Target):
 
 @lru_cache(maxsize=16)
 def _npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
-    """Return the header of an ``.npy`` file."""
+    """Return the header of an ``.npy`` file in C order."""
     header = BytesIO()
     described = np.lib.format.dtype_to_descr(dtype)
     np.lib.format.write_array_header_1_0(header, {"descr": described, "fortran_order": False, "shape": shape})
@@ -178,7 +178,7 @@ class _Zarr(Target):
 
 
 def _same_json(path: str, expected: bytes) -> bool:
-    """Return whether a file contains exactly the same JSON."""
+    """Return whether a file contains JSON with the same data as ``expected``, possibly written in another way."""
     with open(path, "rb") as file:
         data = file.read(2 * len(expected) + 1)
     try:
@@ -254,6 +254,9 @@ def place_targets(targets: tuple[Target, ...], path: Path) -> tuple[Target, ...]
 def create_targets(targets: tuple[Target, ...]) -> None:
     """Create the arrays on disk, in a new file or folder.
 
+    Args:
+        targets: the arrays, which all have the same path.
+
     Raises:
         OSError: if the path exists, or the file system refuses.
     """
@@ -266,10 +269,10 @@ def create_targets(targets: tuple[Target, ...]) -> None:
 
 
 def check_targets(targets: tuple[Target, ...]) -> None:
-    """Check that the arrays on disk are as `create_targets` left them; remove leftovers of a killed run.
+    """Check that the arrays on disk have the types and shapes of their creation; remove leftovers of a killed run.
 
     Raises:
-        InputError: if an array differs, or writing to it would affect other files.
+        InputError: if an array is missing or differs, or writing to it would affect other files.
     """
     try:
         for target in targets:

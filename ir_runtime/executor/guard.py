@@ -53,13 +53,13 @@ def add_guard(
     bounded: bool,
     always_runs: bool = False,
 ) -> Kernel:
-    """Wrap a kernel in a guard that enforces limits, unless it cannot exceed them.
+    """Wrap a kernel in a guard that enforces limits, unless its results are views, of static shape, or small.
 
     Args:
         kernel: the kernel of the step.
         expected: the inference of the step.
-        inputs: the `Value` of each input.
-        outputs: the `Value` of each output.
+        inputs: the type of each input.
+        outputs: the type of each output.
         bounded: whether no result has more elements than the product, or the sum, of the element counts of its
             non-empty inputs.
         always_runs: whether the kernel must run even if no result has elements.
@@ -76,7 +76,10 @@ def add_guard(
 
 
 def _ratio(source: TensorType, outputs: Sequence[TensorType]) -> float | None:
-    """Return the result bytes per element of an input with the same unknown lengths, or ``None``."""
+    """Return the bytes of all results for each element of an input with all of their unknown lengths.
+
+    Returns ``None`` if a result has an unknown length that the input lacks, or the rank of either is unknown.
+    """
     if source.shape.rank is None:
         return None
     total = 0.0
@@ -187,7 +190,7 @@ class Guard:
 
 
 def _key(arrays: Sequence[Array]) -> Hashable:
-    """Return the key of inputs in the cache of result types; ``None`` for strings, which are not cached."""
+    """Return the key of inputs in the cache of result types; ``None`` if one holds strings, for which results are not cached."""
     parts: list[Hashable] = []
     for array in arrays:
         if array.dtype == object:
@@ -213,7 +216,13 @@ def reserve(run: Run, need: int) -> None:
 def check_room(need: int, results: Sequence[Array], where: Location) -> None:
     """Check that ``need`` more bytes fit beside the live arrays of the current run and ``results``.
 
-    Nothing is reserved: the caller frees the memory before the next step.
+    Nothing is reserved: the caller frees the memory before the next step. Outside of a run, and for at most `NEGLIGIBLE` bytes,
+    nothing is checked.
+
+    Args:
+        need: the number of bytes.
+        results: the results of the step that are not in slots yet.
+        where: the location that an error names.
 
     Raises:
         LimitError: if they exceed the memory limit of the run.
@@ -224,7 +233,7 @@ def check_room(need: int, results: Sequence[Array], where: Location) -> None:
 
 
 def live_bytes(run: Run, results: Sequence[Array] = ()) -> int:
-    """Return the bytes of live arrays of a run and its bodies, without constants.
+    """Return the bytes of live arrays of a run and its bodies, without constants; views of the same memory count once.
 
     Args:
         run: the run.
@@ -250,7 +259,14 @@ def add_length_check(kernel: Kernel, check: LengthCheck) -> Kernel:
 def _check_first(
     run: Compute, check: LengthCheck, unknown: Sequence[int], accepts: Accepts | None
 ) -> Compute:
-    """Return a function that checks the lengths of its arguments before it calls ``run``."""
+    """Return a function that checks the lengths of its arguments before it calls ``run``.
+
+    Args:
+        run: the function to call.
+        check: the check by shape inference, whose outcomes are cached.
+        unknown: the indices of the arguments with unknown lengths.
+        accepts: the check of the kernel, which decides first if there is one.
+    """
     if accepts is not None:
         return _check_by_kernel(run, check, accepts)
     return _check_one(run, check, unknown[0]) if len(unknown) == 1 else _check_several(run, check, unknown)
@@ -294,7 +310,7 @@ class LengthCheck:
 
     Args:
         expected: the inference of the step's layers.
-        reads: the types of its inputs.
+        reads: the types of the step's inputs.
         contents: the contents of each input that is fixed in the plan, else ``None``.
         result_types: the result types of each layer.
     """
@@ -310,7 +326,7 @@ class LengthCheck:
         """Check the lengths of the inputs, and remember ``key`` as accepted unless it is ``None``.
 
         Raises:
-            RefusedInputError: if a layer refuses the inputs; it names the layer.
+            RefusedInputError: if a layer refuses the inputs, or they disagree with the inferred types; it names the layer.
         """
         lengths: dict[Symbol, int] = {}
         for array, type in zip(arrays, self.reads, strict=True):
@@ -325,7 +341,7 @@ class LengthCheck:
             self.accepted.add(key)
 
     def _compare(self, shape: PartialShape, type: TensorType, lengths: dict[Symbol, int]) -> None:
-        """Raise unless a tensor's shape agrees with the inferred type."""
+        """Raise a `RefusedInputError` unless a tensor's shape agrees with the inferred type; ``lengths`` are those of symbols so far."""
         if not _agree(shape, type.shape, lengths):
             reason = ExecutionError(
                 f"expected the inferred shape {type.shape}, got {shape}",

@@ -225,7 +225,9 @@ _VIEWS = {"Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Programs:
-    """The programs of a plan, by input shapes: a second run on the same shapes is recorded, later ones replay it.
+    """The programs of a plan, by input shapes: the first shapes are recorded in their second run, and replayed by later ones.
+
+    Once there are `FEW` recordings, shapes are recorded only if they recur more often.
 
     Args:
         steps: the steps of the plan.
@@ -263,7 +265,7 @@ class Programs:
         return self.recorded.get(key) or self._count_run(replayer, key)
 
     def direct(self, feeds: Sequence[Array], threads: int) -> Direct | None:
-        """Return the recorded function that computes a whole run on these inputs, if there is one."""
+        """Return the recorded function that computes a whole run on these inputs with ``threads`` threads, or ``None`` without one."""
         if not self.recorded or (replayer := self.replayer) is None:
             return None
         program = self.recorded.get((replayer.key(threads), *[feed.shape for feed in feeds]))
@@ -319,7 +321,15 @@ class Programs:
         return Program(tuple(instructions), self.plain.starts, keep)
 
     def _limit_memory(self, instruction: Instruction, start: int, memory: Sequence[float]) -> Instruction:
-        """Return a recorded instruction that also reserves the memory that its steps reserved when recorded."""
+        """Return a recorded instruction that also reserves the memory that its steps reserved when recorded.
+
+        If that exceeds what is left, or a step came near the limit when recorded, the steps run unrecorded.
+
+        Args:
+            instruction: the recorded instruction.
+            start: the index of its first step.
+            memory: the bytes that each of its steps reserved.
+        """
         plain, total = self.instructions[start : start + len(memory)], sum(memory)
         if len(memory) == 1 and instruction is plain[0]:
             return instruction
@@ -368,7 +378,7 @@ def instructions_of(steps: Iterable[Step]) -> tuple[Instruction, ...]:
 
 
 def _access(step: Step) -> tuple[_Indices, _Indices, _Indices]:
-    """Return the slots that a kernel reads, writes and frees."""
+    """Return the slots that the kernel of a step reads, writes and frees, without inputs and outputs that it does not use."""
     kernel, reads, writes, frees = step.kernel, step.reads, step.writes, step.frees
     if kernel.operands is not None:
         reads = tuple(reads[place] for place in kernel.operands)

@@ -74,7 +74,7 @@ TANH_COEFFICIENTS = (math.sqrt(2 / math.pi), math.sqrt(2 / math.pi) * 0.044715)
 
 
 def activation_of(op: Operation, inputs: Sequence[Value]) -> Activation | None:
-    """Return the elementwise f32 function of an activation, or ``None`` if it has none here."""
+    """Return the elementwise f32 function of an activation, or ``None`` if this module has none for it or its parameters."""
     if (ufunc := UFUNCS.get(type(op))) is not None:
         return lambda x, out: ufunc(x, out=out)
     if type(op) not in _FACTORIES or len(inputs) > 2:
@@ -87,7 +87,7 @@ def _relu(op: Operation, inputs: Sequence[Value]) -> Activation:
 
 
 def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
-    """Return PReLU for a single positive slope, as ``max(x, slope * x)``, or ``min`` if the slope exceeds 1."""
+    """Return PReLU for a single positive slope, as ``max(x, slope * x)``, or ``min`` if the slope exceeds 1; ``None`` for others."""
     slopes = inputs[1].known()
     if slopes is None or slopes.size != 1 or not 0 < slopes.item() < math.inf:
         return None
@@ -117,7 +117,7 @@ def clip(lower: float, upper: float) -> Activation:
 
 
 def broadcast_binary(ufunc: Callable[..., object], row: Array) -> Activation:
-    """Return a function that applies ``ufunc(x, row)`` to contiguous rows, as an `Activation`."""
+    """Return an `Activation` that computes ``ufunc(x, row)`` for an ``x`` that consists of rows as long as ``row``."""
     repeated = repeat_row(row)
     number = row.reshape(()) if row.size == 1 else None
 

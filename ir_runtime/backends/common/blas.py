@@ -49,7 +49,7 @@ class Blas:
         return min(self._get(), MAX_THREADS, parallelism()) if self._get is not None and not self._runs else 1
 
     def _limit(self, run: object) -> None:
-        """Enter `single`."""
+        """Limit BLAS to one thread while a run lasts: the begin of the scope `single`."""
         if self._set is None or self._get is None:
             return
         me = get_ident()
@@ -69,7 +69,7 @@ class Blas:
 
     @contextlib.contextmanager
     def several(self, count: int) -> Iterator[None]:
-        """Let BLAS use ``count`` threads in the block if exactly one run limits it."""
+        """Let BLAS use ``count`` threads in the block if exactly one run limits it; otherwise, change nothing."""
         allowed = False
         try:
             with self._lock:
@@ -103,7 +103,7 @@ def core_name() -> str:
 
 @cache
 def _function(name: str) -> Any:
-    """Return a function of the OpenBLAS in NumPy's wheel, or ``None``."""
+    """Return a C function of the OpenBLAS in NumPy's wheel, or ``None`` if NumPy has another BLAS or the function is missing."""
     place = Path(np.__file__).parent
     for folder in (place.parent / "numpy.libs", place / ".dylibs"):
         for file in folder.glob("*openblas*"):

@@ -46,8 +46,8 @@ class ActivationGroups:
     3
 
     Args:
-        groups: the number of groups of weights along the depth.
-        length: the depth of a group.
+        groups: the number of groups of weights along the depth, the summed axis.
+        length: the length of a group of weights along the depth.
         size: how many activations share a scale.
     """
 

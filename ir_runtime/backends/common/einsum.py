@@ -31,8 +31,8 @@ class EinsumProduct:
 
     Args:
         swapped: whether the second input is the left matrix.
-        left: the permutation of the left input's axes: batch, row, then summed axes.
-        right: the permutation of the right input's axes: batch, summed, then column axes.
+        left: the axes of the left input, in the order batch, row, summed.
+        right: the axes of the right input, in the order batch, summed, column.
         batches: the number of batch axes.
         depths: the number of summed axes.
         output: the permutation from batch, row and column axes to the axes of the result.
@@ -61,7 +61,7 @@ class EinsumProduct:
         return self.rows == self.columns == self.depths == 1
 
     def permute(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Return views of the left and the right matrix, with axes permuted by `left` and `right`."""
+        """Return views of inputs ``a`` and ``b`` as the left and the right matrix, with axes permuted by `left` and `right`."""
         left, right = (b, a) if self.swapped else (a, b)
         return left.transpose(self.left), right.transpose(self.right)
 
@@ -70,7 +70,7 @@ class EinsumProduct:
         return left.shape[-self.depths :] == right.shape[self.batches : self.batches + self.depths]
 
     def matrices(self, left: Array, right: Array, reshaped: Reshaped = np.reshape) -> tuple[Array, Array]:
-        """Reshape permuted inputs to ``[batch..., rows, depth]`` and ``[batch..., depth, columns]``, by ``reshaped``."""
+        """Reshape permuted inputs to ``[batch..., rows, depth]`` and ``[batch..., depth, columns]``, by the function ``reshaped``."""
         if self.is_plain:
             return left, right
         depth = math.prod(left.shape[-self.depths :])
@@ -80,7 +80,7 @@ class EinsumProduct:
         return reshaped(left, (*batch, rows, depth)), reshaped(right, (*other, depth, columns))
 
     def result(self, product: Array, left: Array, right: Array) -> Array:
-        """Return the result of the Einsum as a view of ``product``, the product of `matrices`."""
+        """Return the result of the Einsum, given the product of `matrices`, and the permuted inputs ``left`` and ``right``."""
         if not self.is_plain:
             rows = left.shape[self.batches : -self.depths]
             columns = right.shape[self.batches + self.depths :]
@@ -101,10 +101,10 @@ class EinsumProduct:
 
 @cache
 def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | None:
-    """Express an Einsum equation as a batched matrix product, or return ``None`` if it is none.
+    """Express an Einsum equation as a batched matrix product, or return ``None`` if that is impossible.
 
-    Not supported: a label repeated within an input, a sum over a label of one input only, no summed label, and no label
-    that only one input has.
+    It is impossible unless there are two inputs, if a label is repeated within an input, if a label of one input only is
+    summed, if no label is summed, or if no label belongs to one input only.
 
     Args:
         equation: a valid equation.
@@ -135,7 +135,14 @@ def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | Non
 
 
 def _classify_labels(left: _Labels, right: _Labels, output: _Labels, swapped: bool) -> EinsumProduct:
-    """Classify the labels of two inputs; the left input supplies the first row axis."""
+    """Classify the labels of the left and the right input as batch, row, column and summed axes.
+
+    Args:
+        left: the labels of the left input.
+        right: the labels of the right input.
+        output: the labels of the result.
+        swapped: whether the left input is the second one.
+    """
     batch = [label for label in output if label in left and label in right]
     rows = [label for label in output if label in left and label not in right]
     columns = [label for label in output if label in right and label not in left]
@@ -157,7 +164,13 @@ def _indices(labels: Sequence[str], order: Sequence[str]) -> tuple[int, ...]:
 
 
 def _expand_ellipsis(labels: _Labels, hidden: int, widest: int) -> _Labels:
-    """Replace an ellipsis by one label for each axis that it covers, numbered from the last axis."""
+    """Replace an ellipsis by one label for each axis that it covers; the last axes of all ellipses have the same label.
+
+    Args:
+        labels: the labels of an input or of the result.
+        hidden: the number of axes that the ellipsis covers.
+        widest: the largest number of axes that the ellipsis covers in any input.
+    """
     covered = tuple(f"{ELLIPSIS}{index}" for index in range(widest - hidden, widest))
     return tuple(name for label in labels for name in (covered if label == ELLIPSIS else (label,)))
 
@@ -167,7 +180,8 @@ def constant_einsum(
 ) -> KernelTemplate | None:
     """Return a kernel for an f32 Einsum of static shapes with one constant input, computed as a MatMul.
 
-    Returns ``None`` if the equation is no matrix product, or the backend has no kernel for the MatMul.
+    Returns ``None`` for any other Einsum, if the equation is no matrix product or has batch axes, or if the backend has no
+    kernel for the MatMul.
 
     Args:
         backend: the backend that offers the MatMul kernel.
@@ -189,7 +203,10 @@ def constant_einsum(
 def _kernel(
     backend: Backend, product: EinsumProduct, data: Value, weights: Value, place: int, reshaped: Reshaped
 ) -> KernelTemplate | None:
-    """Return a kernel that multiplies ``data``, the input at ``place``, by the constant ``weights`` on the right."""
+    """Return a kernel that multiplies ``data``, the input at index ``place``, by the constant ``weights`` on the right.
+
+    Returns ``None`` if an axis is empty, summed axes differ in length, or the backend has no kernel for the MatMul.
+    """
     known = weights.known()
     lengths = [data.shape.static[axis] for axis in product.left]
     if known is None or not known.size or not all(lengths):

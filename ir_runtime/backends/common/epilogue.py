@@ -48,7 +48,10 @@ MINMAX_UFUNCS: dict[type[Operation], np.ufunc] = {Maximum: np.maximum, Minimum: 
 class RowPostOp:
     """An elementwise layer, applied in place to contiguous rows of a result.
 
-    ``run`` takes the rows, and the same rows of the operand if that has the shape of the result (``full_tensor``).
+    Args:
+        inputs: the number of inputs of the layer other than the result.
+        run: updates rows in place, given these and, if ``full_tensor``, the same rows of the other operand.
+        full_tensor: whether the other operand has the shape of the result.
     """
 
     inputs: int
@@ -76,7 +79,7 @@ class RowKernel(KernelTemplate):
         return None if post_op is None else replace(self, post_ops=(*self.post_ops, post_op))
 
     def prepare(self) -> Kernel:
-        """Return the kernel for the run loop."""
+        """Return a kernel that takes the inputs of ``compute``, then the other inputs of the fused layers."""
         compute, arity, bind = self.compute, self.arity, epilogue_factory(self.post_ops, self.axis)
 
         def kernel(*arrays: Array) -> Array:
@@ -86,7 +89,12 @@ class RowKernel(KernelTemplate):
 
 
 def epilogue_factory(post_ops: Sequence[RowPostOp], axis: int) -> Callable[[Sequence[Array]], RowEpilogue]:
-    """Return a function that binds the other inputs of post-ops to a `RowEpilogue` for rows along ``axis`` of the result."""
+    """Return a function that makes a `RowEpilogue` of post-ops, given all of their inputs other than the result, in order.
+
+    Args:
+        post_ops: the post-ops.
+        axis: the axis of the result that rows run along.
+    """
     if not any(post_op.full_tensor for post_op in post_ops):
         always = _row_epilogue([(post_op.run, None) for post_op in post_ops])
         return lambda extras: always
@@ -110,7 +118,7 @@ def _row_epilogue(pairs: Sequence[tuple[Callable[[Array, Array], object], Array 
 
 
 def row_post_op(post_op: PostOp | None, axis: int) -> RowPostOp | None:
-    """Lower a post-op to rows along ``axis`` of the result, or return ``None`` if that is impossible."""
+    """Return a post-op as a function of rows along ``axis`` of the result; ``None`` if there is none, or that is impossible."""
     if post_op is None:
         return None
     operand = post_op.operand
@@ -160,10 +168,10 @@ def in_place(activation: Activation) -> Callable[[Array, Array], None]:
 
 
 def binary_ufunc(op: Operation, place: int, other: Value) -> np.ufunc | None:
-    """Return the ufunc that computes a binary operation as ``ufunc(data, other)``, or ``None``.
+    """Return the ufunc that computes a binary operation as ``ufunc(data, other)``, or ``None`` if there is none.
 
-    NumPy's maximum and minimum are NaN where either operand is, OpenVINO's only where the first is. So these need the data
-    first, and a constant without NaN.
+    Subtract and Divide need the data as their first input. So do Maximum and Minimum, and a constant without NaN as the other:
+    NumPy's results are NaN where either operand is, OpenVINO's only where the first is.
 
     Args:
         op: the operation.

@@ -46,7 +46,10 @@ def keep_freed_memory() -> None:
 
 
 def empty(shape: int | Sequence[int], dtype: DTypeLike) -> Array:
-    """Return an uninitialised array like `numpy.empty`; a large one reuses a cached block if there is one."""
+    """Return an uninitialised array like `numpy.empty`, in a block of the cache if it has more than `MAX_KEPT` bytes.
+
+    If the process has no cache, all arrays are those of `numpy.empty`.
+    """
     count = shape if isinstance(shape, int) else math.prod(shape)
     if count <= _FEW or (size := count * np.dtype(dtype).itemsize) <= MAX_KEPT:
         return np.empty(shape, dtype)
@@ -56,13 +59,13 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike) -> Array:
 
 
 def allocator(layouts: Iterable[tuple[int | Sequence[int], DTypeLike]]) -> Callable[..., Array]:
-    """Return the allocator for arrays of the given shapes and dtypes: `empty` if any is large, else `numpy.empty`."""
+    """Return the function that allocates arrays of given shapes and dtypes: `empty` if any exceeds `MAX_KEPT`, else `numpy.empty`."""
     sizes = (np.prod(shape, dtype=int) * np.dtype(dtype).itemsize for shape, dtype in layouts)
     return empty if any(size > MAX_KEPT for size in sizes) else np.empty
 
 
 def is_kept(base: object) -> bool:
-    """Return whether ``base``, the base of an array, is the buffer of a cached block."""
+    """Return whether ``base``, the attribute ``base`` of an array, is the buffer of a block in the cache."""
     memory = _memory()
     return memory is not None and isinstance(base, memoryview) and memory.has(base.obj)
 

@@ -84,7 +84,7 @@ def _axis_order(rank: int, source: int, target: int) -> list[int]:
 
 
 def flat_view(x: Array) -> Array | None:
-    """Return a 1-D view of all elements in memory order, or ``None`` if memory has gaps."""
+    """Return a 1-D view of all elements in memory order, or ``None`` if they are not stored one after another."""
     if x.flags.c_contiguous:
         return x.reshape(-1)
     ordered = x.transpose(sorted(range(x.ndim), key=lambda axis: -x.strides[axis]))
@@ -92,7 +92,7 @@ def flat_view(x: Array) -> Array | None:
 
 
 def repeat_row(row: Array) -> Array:
-    """Repeat a row to at least `INNER_LOOP` elements, read-only; return a row that is long and read-only as it is."""
+    """Repeat a row to at least `INNER_LOOP` elements, as a read-only array; a row that is long and read-only is returned itself."""
     if row.size >= INNER_LOOP and not row.flags.writeable:
         return row
     return _shared_row(row.tobytes(), row.dtype) if row.size == 1 else _tile_row(row)
@@ -115,7 +115,10 @@ MAX_CLEARED = 1 << 15
 
 
 def pad_spatial(x: Array, pads: Pads, fill: float = 0) -> Array:
-    """Pad the spatial axes of ``x[N, spatial..., C]`` with ``fill``; the result is contiguous."""
+    """Pad the spatial axes of ``x[N, spatial..., C]`` with ``fill``; the result is contiguous.
+
+    ``pads`` has the number of elements to add at the begin and at the end of each axis.
+    """
     if not any(map(any, pads)):
         return np.ascontiguousarray(x)
     shape, place, edges = _plan_padding(x.shape, tuple(pads))

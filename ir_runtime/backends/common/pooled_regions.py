@@ -13,7 +13,7 @@ __all__ = ["Bins", "largest_bins", "mean_bins", "regions_of"]
 
 
 class Bins(NamedTuple):
-    """The image index of each region, and the begin and end of its bins along each axis: ``[regions, count, 2]``."""
+    """The image index of each region, and the elements ``[begin, end)`` of its bins along each axis: ``[regions, count, 2]``."""
 
     images: Array
     rows: Array
@@ -27,7 +27,7 @@ class Bins(NamedTuple):
 
 
 def largest_bins(op: ROIPooling, x: Array, rois: Array) -> Bins | None:
-    """Return the bins of ROIPooling, or ``None`` for inputs that are left to the reference."""
+    """Return the bins of ROIPooling, or ``None`` for inputs that the reference must handle (see `regions_of`)."""
     if (regions := regions_of(op, x, rois)) is None:
         return None
     images, corners = regions
@@ -36,7 +36,10 @@ def largest_bins(op: ROIPooling, x: Array, rois: Array) -> Bins | None:
 
 
 def mean_bins(op: PSROIPooling, x: Array, rois: Array) -> Bins | None:
-    """Return the bins of PSROIPooling, or ``None`` for inputs that are left to the reference."""
+    """Return the bins of PSROIPooling, or ``None`` for inputs that the reference must handle.
+
+    These are the inputs that `regions_of` refuses, and data whose number of channels does not match the attributes.
+    """
     size, regions = op.group_size, regions_of(op, x, rois)
     if regions is None or x.shape[1] != op.output_dim * size * size:
         return None
@@ -48,7 +51,11 @@ def mean_bins(op: PSROIPooling, x: Array, rois: Array) -> Bins | None:
 
 
 def regions_of(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Array, Array] | None:
-    """Return the image index and the corners of each pooled region, or ``None`` for inputs that are left to the reference."""
+    """Return the image index and the corners of each pooled region, or ``None`` for inputs that the reference must handle.
+
+    These have no data or no regions, a corner that is not finite, or the index of an image that does not exist. For operations
+    whose list of regions ends at the image index -1, later regions are left out.
+    """
     if not x.size or rois.ndim != 2 or rois.shape[1] != 5:
         return None
     images = np.trunc(rois[:, 0])
@@ -61,7 +68,14 @@ def regions_of(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Ar
 
 
 def _bins(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return the begin and end of the bins of each region along an axis, as `ops.detection.regions.bins`."""
+    """Return the elements ``[begin, end)`` of the bins of each region along an axis, as `ops.detection.regions.bins`.
+
+    Args:
+        first: the first element of each region.
+        last: the last element of each region.
+        count: the number of bins.
+        length: the length of the axis.
+    """
     size = np.maximum(last - first + 1, 1) / np.float32(count)
     steps = np.arange(count + 1, dtype=np.float32) * size[:, None]
     begins, ends = np.floor(steps[:, :-1]) + first[:, None], np.ceil(steps[:, 1:]) + first[:, None]
@@ -69,7 +83,14 @@ def _bins(first: Array, last: Array, count: int, length: int) -> Array:
 
 
 def _touched_bins(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return the range of elements that each bin touches along an axis, as `ops.detection.regions.covers`."""
+    """Return the elements ``[begin, end)`` that each bin touches along an axis, as `ops.detection.regions.covers`.
+
+    Args:
+        first: the begin of each region, which may be between elements.
+        last: the end of each region.
+        count: the number of bins.
+        length: the length of the axis.
+    """
     size = ((last - first) / np.float32(count))[:, None]
     steps = first[:, None] + np.arange(count + 1, dtype=np.float32) * size
     begins, ends = np.clip(np.floor(steps[:, :-1]), 0, length - 1), np.clip(np.ceil(steps[:, 1:]), 0, length)

@@ -2,8 +2,9 @@
 
 `match_post_op` recognises such a layer; each backend lowers the `PostOp` to its own form.
 
-FakeQuantize with constant limits is one, too. The level of ``x`` is ``rint((x - low) / width * steps)``, and its dequantized
-value ``level / steps * span + first``. These operations, in this order, give the bits of the reference.
+FakeQuantize with constant limits is one, too. The level of a clipped ``x`` is ``rint((x - low) / width * steps)``, and its
+dequantized value ``level / steps * span + first``: inputs from ``low`` to ``low + width`` have levels 0 to ``steps``, which
+stand for outputs from ``first`` to ``first + span``. These operations, in this order, give the bits of the reference.
 """
 
 from __future__ import annotations
@@ -84,7 +85,10 @@ def match_post_op(op: Operation, inputs: Sequence[Value], place: int) -> PostOp 
 
 
 def constant_row(other: Value, data: Value, axis: int) -> Array | None:
-    """Return a constant that varies only along ``axis`` of the data, broadcast to one row, else ``None``."""
+    """Return ``other`` as a row along ``axis`` of the data, if it is a constant that varies only along that axis, else ``None``.
+
+    It is also ``None`` if the length of the row is unknown, 0, or above `MAX_COLUMNS`.
+    """
     known, rank = other.known(), data.shape.rank
     if known is None or rank is None or known.ndim > rank or not rank:
         return None

@@ -13,20 +13,26 @@ __all__ = ["replacement_axis", "scattered_lengths", "sum_axis"]
 def sum_axis(
     op: ScatterElementsUpdate12, data: Value, indices: Value, updates: Value, axis: Value
 ) -> int | None:
-    """Return the axis, counted from 0, of a scatter that adds f32 updates to the data, or ``None`` if unsupported."""
+    """Return the axis, counted from 0, of a scatter that adds f32 updates to the data.
+
+    Returns ``None`` for other reductions and types, and for an axis that is not constant.
+    """
     return _axis(data, indices, updates, axis) if op.reduction == "sum" and op.use_init_val else None
 
 
 def replacement_axis(
     op: ScatterElementsUpdateBase, data: Value, indices: Value, updates: Value, axis: Value
 ) -> int | None:
-    """Return the axis, counted from 0, of a scatter that replaces f32 elements, or ``None`` if unsupported."""
+    """Return the axis, counted from 0, of a scatter that replaces f32 elements.
+
+    Returns ``None`` for reductions, other types, and an axis that is not constant.
+    """
     replaces = not isinstance(op, ScatterElementsUpdate12) or op.reduction == "none"
     return _axis(data, indices, updates, axis) if replaces else None
 
 
 def scattered_lengths(axis: int) -> Accepts:
-    """Accept updates of the shape of the indices, no longer than the data along any axis but the scattered one.
+    """Return a check that updates have the shape of the indices, and exceed the data at most along the scattered axis.
 
     >>> import numpy as np
     >>> data, indices = np.zeros((3, 1)), np.zeros((0, 2), int)

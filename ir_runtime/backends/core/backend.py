@@ -114,7 +114,7 @@ class MatchContext:
         return (*first, *(port for port in dict.fromkeys(ports) if port not in first))
 
     def scalar(self, port: Port) -> float | None:
-        """Return the value of a port that is a constant floating-point scalar, else ``None``."""
+        """Return the value of a port that is a constant with a single floating-point element, else ``None``."""
         known = self.value(port).known()
         return (
             float(known.item()) if known is not None and known.size == 1 and known.dtype.kind == "f" else None
@@ -349,7 +349,7 @@ class Backend:
     def kernel(
         self, op: Operation, inputs: Sequence[Value], unread: Collection[int] = ()
     ) -> KernelTemplate | None:
-        """Return the first kernel offered for a layer, or ``None``; nothing reads the outputs in ``unread``."""
+        """Return the first kernel offered for a layer, or ``None``; ``unread`` has the indices of the outputs that nothing reads."""
         self._import(type(op), self.kernel_modules)
         several = len(op.outputs) > 1 or any(port.variadic for port in op.outputs)
         how = {"unread": unread} if several else {}
@@ -361,7 +361,10 @@ class Backend:
 
 
 class LastLayer(NamedTuple):
-    """A pattern, the operation types of which one must produce an input (empty for any), and the module of the pattern."""
+    """A registered pattern: its function, and the name of its module.
+
+    ``after`` has the operation types of which one must produce an input of the last layer; if it is empty, any may.
+    """
 
     match: Pattern
     after: frozenset[str]
@@ -369,7 +372,10 @@ class LastLayer(NamedTuple):
 
 
 def _insert(function: _Function, registered: list[_Function], modules: Sequence[str]) -> None:
-    """Register a function for an operation, in the order of ``modules``, so that priority does not depend on imports."""
+    """Insert a function into those registered for an operation, in the order of their modules in ``modules``.
+
+    Priority thus does not depend on the order of imports.
+    """
 
     def place(registered: _Function) -> int:
         module = _module(registered).rpartition(".")[2]
@@ -386,7 +392,7 @@ def _module(registered: object) -> str:
 
 @cache
 def _import_once(backend: str, modules: str) -> None:
-    """Import kernel modules of a backend, named with spaces in between."""
+    """Import kernel modules of a backend; ``modules`` has their names, separated by spaces."""
     for module in modules.split():
         import_module(f"{_BACKENDS}.{backend}.kernels.{module}")
 

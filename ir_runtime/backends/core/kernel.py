@@ -54,12 +54,12 @@ def any_lengths(*arrays: Array) -> bool:
 
 
 def axis_length(axis: int, length: int) -> Accepts:
-    """Accept inputs of which the first has ``length`` elements along ``axis``."""
+    """Return a check that accepts inputs of which the first has ``length`` elements along ``axis``."""
     return lambda x, *_: x.shape[axis] == length
 
 
 def filter_lengths(channels: int, extents: Sequence[int]) -> Accepts:
-    """Accept data ``[N, channels, spatial...]`` that are at least as long as ``extents`` along the spatial axes."""
+    """Return a check that accepts data ``[N, channels, spatial...]`` with at least ``extents`` elements along the spatial axes."""
     lowest = tuple(extents)
 
     def accepts(x: Array, *_: object) -> bool:
@@ -70,7 +70,10 @@ def filter_lengths(channels: int, extents: Sequence[int]) -> Accepts:
 
 
 def attention_lengths(q: Array, k: Array, v: Array, *rest: Array) -> bool:
-    """Accept queries, keys and values with the same heads, and a mask that broadcasts to the scores."""
+    """Return whether queries, keys and values fit each other, and a mask, if given, broadcasts to the scores.
+
+    They fit if all have the same batch and heads, queries and keys the same width, and keys and values the same length.
+    """
     *batch, queries, width = q.shape
     *of_keys, keys, depth = k.shape
     if batch != of_keys or width != depth or v.shape[:3] != k.shape[:3]:
@@ -213,8 +216,8 @@ class Kernel(KernelTemplate):
         Args:
             run: computes the result; raises an error for lengths that the operation refuses.
             place: the index of the input.
-            view: see the field.
-            only: see the field.
+            view: whether the result is always a view of the input.
+            only: if ``run`` returns a single output of several: the index of that output, and the number of outputs.
 
         >>> import numpy as np
         >>> Kernel.unary(np.negative, place=1)(np.zeros(2), np.ones(2))
@@ -224,7 +227,7 @@ class Kernel(KernelTemplate):
 
     @property
     def whole(self) -> Compute:
-        """A function from all inputs of the layer to all of its outputs; `run` itself if it is that."""
+        """A function from all inputs of the layer to all of its outputs; `run` itself if it takes and returns all."""
         if self.only is not None or (self.operands is not None and len(self.operands) != 1):
             return self.__call__
         if self.operands is None:
@@ -245,7 +248,7 @@ class Kernel(KernelTemplate):
         return self
 
     def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """Run the kernel on all inputs of the layer."""
+        """Run the kernel on all inputs of the layer; return all outputs, with `UNREAD` for those that it does not compute."""
         if self.operands is not None:
             arrays = tuple([arrays[place] for place in self.operands])
         outputs: Any = self.run(*arrays)

@@ -133,8 +133,8 @@ class Replayer(Protocol):
 class Replayable:
     """How the calls of a kernel are recorded.
 
-    The kernel may only allocate its results and call tasks on them, its inputs and views of either. Tasks and jobs must be
-    the same for equal shapes, and equal contents of the inputs in ``contents``.
+    The kernel may only allocate its results and call tasks on them, its inputs and views of either. It must make the same calls
+    for equal shapes, and equal contents of the inputs in ``contents``.
 
     >>> Replayable(replayer := object(), contents=(1,)).contents
     (1,)
@@ -142,7 +142,7 @@ class Replayable:
     Args:
         replayer: records the calls.
         contents: the indices of inputs whose contents decide which calls the kernel makes.
-        alone: whether replaying this kernel alone is faster than calling it.
+        alone: whether replaying a step with this kernel alone is faster than calling the kernel.
     """
 
     replayer: Replayer
@@ -203,7 +203,7 @@ HOST_CALLS: ContextVar[HostCalls | None] = ContextVar("host_calls", default=None
 
 
 def compute_before(result: Result, function: Callable[..., object], *args: Array) -> Result:
-    """Register an array that a replay computes before its recorded calls; return the array.
+    """Register an array that a replay computes before its recorded calls, if this run is recorded; return the array.
 
     Args:
         result: the array, the result of ``function(*args)`` in this run.
@@ -216,6 +216,6 @@ def compute_before(result: Result, function: Callable[..., object], *args: Array
 
 
 def call_after(function: Callable[..., object], array: Array) -> None:
-    """Register a function that a replay calls with ``array`` after its recorded calls."""
+    """Register a function that a replay calls with ``array`` after its recorded calls, if this run is recorded."""
     if (calls := HOST_CALLS.get()) is not None:
         calls.after.append(After(function, array))

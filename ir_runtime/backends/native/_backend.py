@@ -48,7 +48,7 @@ def _contiguous() -> Callable[[Array], Array]:
 
 
 def _copy() -> Callable[[Array, Array], bool]:
-    """Return the kernel that copies one array into another, imported on first use."""
+    """Return the function that copies one array into another in recorded runs, and tells whether it did; imported on first use."""
     copy: Callable[[Array, Array], bool] = import_module(f"{__package__}.kernels._copy").copy_if_recording
     return copy
 

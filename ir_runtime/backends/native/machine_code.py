@@ -211,7 +211,10 @@ class Library:
         return self._addresses[name]
 
     def add(self, code: ctypes.CDLL, names: list[str]) -> None:
-        """Add functions of another library, as tests do for kernels of their own."""
+        """Add the named functions of another library, as tests do for kernels of their own.
+
+        The host table of that library gets the contents of this one's.
+        """
         kind = ctypes.c_int64 * len(WORDS)
         ours, theirs = kind.in_dll(self.code, TABLE), kind.in_dll(code, TABLE)
         for index in range(len(WORDS)):
@@ -275,7 +278,7 @@ def find_target(name: str) -> Target:
 
 
 def fill_table(code: ctypes.CDLL) -> None:
-    """Fill the host table of a library."""
+    """Write the addresses of this process that kernels need into the host table of a library."""
     table = (ctypes.c_int64 * len(WORDS)).in_dll(code, TABLE)
     for index, word in enumerate(_host_words()):
         table[index] = word
@@ -300,7 +303,10 @@ def _open(path: Path, requested: str | None) -> ctypes.CDLL:
 
 @cache
 def _host_words() -> tuple[int, ...]:
-    """Return the words of the host table in the order of `WORDS`; Python's raw memory functions do not need the GIL."""
+    """Return the words of the host table in the order of `WORDS`: addresses of functions, and an offset in bytes.
+
+    Python's raw memory functions, which are among them, do not need the GIL.
+    """
     python = ctypes.pythonapi
     functions = python.PyMem_RawMalloc, python.PyMem_RawFree, *_system_functions()
     addresses = (int(ctypes.cast(function, ctypes.c_void_p).value or 0) for function in functions)
@@ -316,7 +322,7 @@ def _system_functions() -> tuple[CFuncPtr, CFuncPtr]:
 
 
 def _data_offset() -> int:
-    """Return the offset of the data pointer in a NumPy array object."""
+    """Return the offset in bytes of the data pointer in a NumPy array object."""
     probe = np.empty(1, np.float32)
     words = np.frombuffer(ctypes.string_at(id(probe), 64), np.int64).tolist()
     return 8 * int(words.index(probe.ctypes.data))

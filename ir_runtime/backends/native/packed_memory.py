@@ -75,7 +75,7 @@ def _trim_heap() -> None:
 
 
 def _new_block(size: int) -> tuple[Array, mmap.mmap]:
-    """Return a block aligned to a huge page, and the mapping that contains it.
+    """Return a block of ``size`` bytes, aligned to a huge page, and the mapping that contains it.
 
     Raises:
         MemoryError: if the memory is not available.

@@ -75,7 +75,14 @@ def _help(
     unclaimed: deque[int],
     ended: SimpleQueue[BaseException | None],
 ) -> None:
-    """Run chunks on a thread of the pool, and put the outcome into ``ended``; do nothing if the caller has withdrawn the job."""
+    """Run chunks on a thread of the pool, and put ``None`` or the exception into ``ended``.
+
+    Args:
+        work: the function of a chunk.
+        remaining: the chunks that no thread has taken.
+        unclaimed: an element for each call of this function that has not begun; if it is empty, the caller has withdrawn them.
+        ended: the outcomes of calls.
+    """
     try:
         unclaimed.pop()
     except IndexError:
@@ -89,7 +96,7 @@ def _help(
 
 
 def _take_back(unclaimed: deque[int]) -> int:
-    """Withdraw the jobs that no thread has started; return their number."""
+    """Withdraw the calls of `_help` that no thread has begun; return their number."""
     count = 0
     with contextlib.suppress(IndexError):
         while True:

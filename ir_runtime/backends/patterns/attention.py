@@ -85,7 +85,10 @@ def sdpa_kernel(op: ScaledDotProductAttention, inputs: Sequence[Value], attend: 
 def mask_and_scale(
     op: ScaledDotProductAttention, q: Array, rest: Sequence[Array]
 ) -> tuple[Array | None, float]:
-    """Return the mask, or ``None`` if it has no effect, and the factor of the scores."""
+    """Return the mask, or ``None`` if it has no effect, and the factor of the scores.
+
+    ``rest`` are the inputs after the values: a mask and a scale, both of which may be absent.
+    """
     mask = None if op.causal or not rest or rest[0].ndim == 0 else rest[0]
     return mask, rest[1].item() if len(rest) > 1 else usual_scale(q.shape[3])
 
@@ -275,9 +278,11 @@ MakeKernel: TypeAlias = Callable[[Factor, Array | None, bool, HeadsLayout], Kern
 def match_attention(context: MatchContext, layer: Layer, make: MakeKernel) -> Fusion | Refusal | None:
     """Match ``softmax((q @ kᵀ) * factor + masks) @ v`` in f32, with batch axes of which the last is the head.
 
+    Returns a `Refusal` for a near miss, and ``None`` if no input of the layer is a softmax.
+
     Args:
         context: the graph around the layer, and the values of its ports.
-        layer: the product with the values.
+        layer: the product of the softmax with the values.
         make: makes the kernel.
     """
     softmax = next(filter(None, (context.producer(port, "SoftMax") for port in context.sources(layer))), None)
@@ -472,7 +477,12 @@ def _transpose_axes(axes: Axes) -> Axes:
 
 
 def _sum(masks: Sequence[Array], windows: Sequence[Array]) -> Array | None:
-    """Return the sum of constant masks, ``[1 or windows, heads, queries, keys]``, or ``None`` if there are none."""
+    """Return the sum of constant masks, ``[1 or windows, heads, queries, keys]``, or ``None`` if there are none.
+
+    Args:
+        masks: masks that broadcast to ``[1, heads, queries, keys]``.
+        windows: masks of windows, ``[1, windows, 1, queries, keys]``.
+    """
     added = [*masks, *(mask.reshape(mask.shape[1], 1, *mask.shape[3:]) for mask in windows)]
     with np.errstate(over="ignore"):  # two masks of the lowest f32
         return np.ascontiguousarray(sum(added[1:], added[0])) if added else None
@@ -484,7 +494,7 @@ def match_grouped_queries(
     """Match attention whose keys and values are repeated for all query heads that share them.
 
     The kernel skips ``Unsqueeze → Broadcast → Reshape`` of keys and values, and reads their shared heads. Shapes are checked
-    in every run.
+    in every run. Returns a `Refusal` if only keys or only values are repeated, or ``offer`` declines; ``None`` if neither is.
 
     Args:
         context: the graph around the layer, and the values of its ports.
@@ -514,7 +524,10 @@ _Steps = tuple[Layer, Layer, Layer]
 
 
 def _match_repeat(context: MatchContext, port: Port) -> tuple[_Steps, tuple[Port, ...]] | None:
-    """Match the layers that repeat heads; return them and their inputs: heads, axis, broadcast shape and final shape."""
+    """Match the layers that repeat heads; return them and their inputs: heads, axis, broadcast shape and final shape.
+
+    Returns ``None`` if other layers compute the port, or its heads are not f32 of rank 4.
+    """
     joined = context.producer(port, "Reshape")
     wide = None if joined is None else context.producer(context.sources(joined)[0], "Broadcast")
     if joined is None or wide is None or len(context.sources(wide)) != 2:
@@ -558,7 +571,17 @@ class SharedHeads:
     def shares(
         self, q: Array, k: tuple[int, ...], v: tuple[int, ...], arrays: Sequence[Array], mask: Array | None
     ) -> bool:
-        """Return whether the layers only repeat the heads of keys ``k`` and values ``v`` to the number of query heads."""
+        """Return whether the layers only repeat the heads of keys and values to the number of query heads.
+
+        It is also false if the mask does not broadcast to the scores, or there are no queries.
+
+        Args:
+            q: the queries.
+            k: the shape of the keys before their heads are repeated.
+            v: the shape of the values before their heads are repeated.
+            arrays: the inputs of the kernel other than the queries.
+            mask: the mask, or ``None``.
+        """
         _, _, wide, joined, _, _, others_wide, others_joined, *_ = arrays
         if not (
             k[1]
@@ -576,7 +599,7 @@ class SharedHeads:
         return fits and mask_fits(mask, (*q.shape[:3], k[2]))
 
     def _evaluate(self, which: int, arrays: Sequence[Array]) -> Array:
-        """Evaluate the layers of keys (0) or values (1) one by one."""
+        """Evaluate the layers of keys (``which`` is 0) or values (1) one by one, given their inputs in the order of `_match_repeat`."""
         heads, axis, wide, joined = arrays
         for step, other in zip(self._steps[which], (axis, wide, joined), strict=True):
             assert step.op is not None
@@ -585,7 +608,15 @@ class SharedHeads:
 
 
 def _repeats(shape: tuple[int, ...], times: int, wide: Array, joined: Array, copies: bool) -> bool:
-    """Return whether Broadcast and Reshape repeat each head of ``[batch, heads, length, width]`` exactly ``times`` times."""
+    """Return whether Broadcast and Reshape repeat each head of ``[batch, heads, length, width]`` exactly ``times`` times.
+
+    Args:
+        shape: the shape of the keys or values before.
+        times: the number of query heads for each of their heads.
+        wide: the target shape of Broadcast.
+        joined: the target shape of Reshape.
+        copies: whether a length of 0 in ``joined`` stands for that of the input.
+    """
     batch, heads, length, width = shape
     target, end = wide.tolist(), joined.tolist()
     if len(target) != 5 or len(end) != 4 or 0 in shape or (end[0] == 0 and not copies):

@@ -29,7 +29,10 @@ class GatheredMatMul(NamedTuple):
 
 
 def match_gathered_matmul(context: MatchContext, layer: Layer) -> GatheredMatMul | Refusal | None:
-    """Match few f32 rows multiplied by matrices that Gather takes from a constant ``[matrices, depth, columns]``."""
+    """Match few f32 rows multiplied by matrices that Gather takes from a constant ``[matrices, depth, columns]``.
+
+    Returns a `Refusal` if rows or indices are unsuitable, and ``None`` if the layer multiplies by no such matrices.
+    """
     x, chosen = context.sources(layer)
     gather, op = context.producer(chosen, "Gather"), layer.op
     if gather is None or not isinstance(op, MatMul) or not isinstance(gather.op, GatherBase):

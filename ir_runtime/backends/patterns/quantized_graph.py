@@ -199,7 +199,7 @@ class Kernels(Protocol[Weights]):
 
 
 def find_subgraph(context: MatchContext, layer: Layer, kernels: Kernels[Weights]) -> Subgraph[Weights] | None:
-    """Return the quantized subgraph that ends with a FakeQuantize, or ``None`` if it has no convolution."""
+    """Return the quantized subgraph that ends with a FakeQuantize, or ``None`` if there is none that contains a convolution."""
     shared: set[Port] = set()
     while True:
         result = _Search(context, shared, kernels).levels(Port(layer.id, 0))
@@ -397,14 +397,14 @@ class _Search(Generic[Weights]):
 
 
 class LayerByLayer:
-    """A function that evaluates layers one by one; the definition of a fused kernel."""
+    """A function that evaluates layers one by one, which defines what a fused kernel computes."""
 
     def __init__(self, context: MatchContext, layers: Sequence[Layer], reads: Sequence[Port]) -> None:
         self._reads = reads
         self._layers = [(layer, context.sources(layer)) for layer in layers]
 
     def __call__(self, *arrays: Array) -> Array:
-        """Evaluate the layers; return the first output of the last one."""
+        """Evaluate the layers on arrays in the order of ``reads``; return the first output of the last layer."""
         values: dict[Port, Array] = dict(zip(self._reads, arrays, strict=True))
         for layer, sources in self._layers:
             assert layer.op is not None

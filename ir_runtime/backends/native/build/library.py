@@ -62,7 +62,7 @@ def build(target: str, system: System, out: Path, objects: Path) -> None:
         target: the target's name.
         system: the operating system and processor family.
         out: the library file, replaced when the build is complete.
-        objects: the cache folder of object files.
+        objects: the cache folder of object files; those that the library does not need are removed.
 
     Raises:
         CompileError: if a kernel cannot be compiled.
@@ -80,7 +80,7 @@ def build(target: str, system: System, out: Path, objects: Path) -> None:
 
 
 def link_routines(routines: Iterable[Routine], out: Path) -> list[str]:
-    """Link routines and their callees to a library for this process; return the names of all of them."""
+    """Link routines and their callees to the library file ``out`` for this process; return the names of all of them."""
     from ..codegen.target import TARGET
     from .compiler import compile_routine
 

@@ -218,7 +218,7 @@ class Operations:
         return impossible, builder.select(impossible, ir.Constant(kind, 1), b)
 
     def _is_above(self, rest: ir.Value, b: ir.Value) -> ir.Value:
-        """Return whether a quotient rounded towards zero is greater than the exact one."""
+        """Return whether the quotient with remainder ``rest`` and divisor ``b``, rounded towards zero, is greater than the exact one."""
         builder, zero = self._builder, ir.Constant(rest.type, 0)
         differs = builder.icmp_signed("<", builder.xor(rest, b), zero)
         return builder.and_(builder.icmp_signed("!=", rest, zero), differs)
@@ -797,7 +797,10 @@ class _FunctionWriter:
         return self._merge(pairs, end_of_then, end_of_else)
 
     def _alike(self, operands: tuple[Operand, Operand], ends: tuple[ir.Block, ir.Block]) -> Operand:
-        """Convert two operands to a common type, each at the end of its block; return pairs of values, nested as the operands."""
+        """Convert two operands, and their members if they are tuples, to common types.
+
+        Returns pairs of values, nested as the operands. The code for each operand is written at the end of its block in ``ends``.
+        """
         first, second = operands
         if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
             return tuple(self._alike(pair, ends) for pair in zip(first, second, strict=True))

@@ -41,7 +41,7 @@ def _wheel(out: Path, **variables: str) -> Path:
 
 
 def main(folder: str, names: list[str]) -> int:
-    """Build the wheels of the named systems, and the wheel without kernels; return the exit code."""
+    """Build the wheels of the named systems, and the wheel without kernels, in place of older ones; return the exit code."""
     out = Path(folder).absolute()
     for old in out.glob("ir_runtime-*.whl"):
         old.unlink()

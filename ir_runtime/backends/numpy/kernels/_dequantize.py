@@ -106,7 +106,10 @@ class RowBlocks:
 
 
 class StorageFormat(ABC):
-    """A packed format of quantized values ``[blocks, stored, columns]``, u8, and how it is dequantized."""
+    """A packed format of quantized values ``[blocks, stored, columns]``, u8, and how it is dequantized.
+
+    ``stored`` is the number of rows of a block with padding, as in `RowBlocks`.
+    """
 
     @abstractmethod
     def allocate(self, blocks: int, stored: int, columns: int) -> Array:
@@ -219,7 +222,14 @@ class LookupFormat(StorageFormat):
 
 
 def apply_rows(ufunc: np.ufunc, block: Array, rows: Array, scratch: DequantizeScratch) -> None:
-    """Apply a binary ufunc in place to contiguous ``block[blocks, stored, columns]`` and a row for each block, or a scalar."""
+    """Apply a binary ufunc in place to contiguous ``block[blocks, stored, columns]``, with ``rows`` as its second operand.
+
+    Args:
+        ufunc: the ufunc.
+        block: the values.
+        rows: a row for each block, ``[blocks, columns]``, or a scalar.
+        scratch: the scratch memory of the thread.
+    """
     if rows.dtype != block.dtype:
         rows = rows.astype(block.dtype)
     if not rows.ndim:
@@ -240,7 +250,10 @@ def _repeats(stored: int, columns: int) -> int:
 
 
 def panel_columns(columns: int) -> list[slice]:
-    """Split columns into panels of equal width, an even number of them, so that two threads have equal work."""
+    """Split columns into panels of equal width, the last of which may be narrower.
+
+    Unless there are few columns, the number of panels is about even, so that two threads have equal work.
+    """
     pairs = -(-columns // (2 * PANEL_WIDTH))
     width = -(-columns // (2 * pairs * COLUMN_ALIGNMENT)) * COLUMN_ALIGNMENT
     return [slice(start, min(start + width, columns)) for start in range(0, columns, width)]

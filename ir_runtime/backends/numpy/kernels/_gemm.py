@@ -54,7 +54,7 @@ def own_matrix(matrix: Array, source: Array) -> Array:
 
 
 def split_range(count: int, most: int, grain: int = 1) -> list[slice]:
-    """Split ``range(count)`` into at most ``most`` slices of similar length, a multiple of ``grain``."""
+    """Split ``range(count)`` into at most ``most`` slices of equal length, a multiple of ``grain``; the last may be shorter."""
     step = -(-count // max(most, 1))
     step = max(-(-step // grain) * grain, 1)
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
@@ -89,7 +89,13 @@ def apply_epilogue(out: Array, epilogue: RowEpilogue) -> None:
 
 
 def for_row_blocks(work: Callable[[slice], None], count: int, length: int) -> None:
-    """Call ``work`` with slices of ``count`` rows that fit into the L2 cache, on several threads if there is enough work."""
+    """Call ``work`` with slices of ``range(count)``: blocks of rows, on several threads if there is enough work.
+
+    Args:
+        work: updates a block of rows, with about the cost of an epilogue.
+        count: the number of rows.
+        length: the number of elements of a row, by which blocks are chosen to fit into the L2 cache.
+    """
     size = count * length
     if size <= EPILOGUE_BLOCK:
         work(slice(0, count))
@@ -99,7 +105,7 @@ def for_row_blocks(work: Callable[[slice], None], count: int, length: int) -> No
 
 
 def block_count(elements: int, threads: int) -> int:
-    """Return the number of blocks for ``elements``, a multiple of the number of threads unless it is 1."""
+    """Return into how many blocks to split ``elements`` for an epilogue; for several threads, 1 or a multiple of their number."""
     if threads < 2:
         return max(1, elements // EPILOGUE_BLOCK)
     return max(1, elements // SHARED_BLOCK // threads) * threads

@@ -99,8 +99,8 @@ def winograd(
 ) -> Callable[[Array, Array, RowEpilogue], Array]:
     """Return a function of data, filters and a `RowEpilogue` that computes a convolution.
 
-    A NaN, infinity or overflow would spread over its tile. If the result has any, ``fallback()`` computes the convolution
-    again.
+    A NaN, infinity or overflow would spread over its tile. If the result has any, the function that ``fallback()`` returns
+    computes the convolution again.
     """
     outputs, channels = w.shape[:2]
     filters = _transform_filters(w)
@@ -131,7 +131,10 @@ def winograd(
 
 
 def _tiles(rows: Array, filters: Array) -> Array:
-    """Return the results ``[4, 4, tile row, tile column, output]`` of padded ``rows[row, column, C]``."""
+    """Return the convolution of padded ``rows[row, column, C]`` as tiles ``[4, 4, tile row, tile column, output]``.
+
+    ``filters`` are those of `_transform_filters`.
+    """
     tiles = windows(rows, (TILE, TILE), (OUT, OUT), (1, 1)).transpose(2, 3, 0, 1, 4)
     *_, height, width, channels = tiles.shape
     data = _DATA @ tiles.reshape(POINT_COUNT, -1)
@@ -141,7 +144,7 @@ def _tiles(rows: Array, filters: Array) -> Array:
 
 
 def _place(results: Array, out: Array) -> None:
-    """Copy the results of tiles into ``out[height, width, outputs]``, cropping the last ones."""
+    """Copy the results of tiles into ``out[height, width, outputs]``; tiles at its lower and right edge are cropped."""
     *_, rows, columns, outputs = results.shape
     placed = results.transpose(2, 0, 3, 1, 4)
     if out.shape[:2] == (rows * OUT, columns * OUT):
@@ -205,7 +208,7 @@ class Im2Col:
         let_go(w)
 
     def compute(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
-        """Return the result for data ``x[N, C, spatial...]``."""
+        """Return the result for data ``x[N, C, spatial...]``; ``w`` is ignored, as the filters are packed."""
         pads, out = self._fit(x.shape[2:])
         data = pad_spatial(channels_last(x), pads)
         groups, depth, outputs = self._filters.shape
@@ -252,7 +255,13 @@ class Im2Col:
 
 
 def _split(out: tuple[int, ...], most: int, threads: int) -> Iterator[tuple[Block, int]]:
-    """Split positions into blocks of at most ``most``, or one row; yield each with the number of positions before it."""
+    """Split the positions of a result into blocks; yield the index of each, and the number of positions before it.
+
+    Args:
+        out: the spatial lengths of the result.
+        most: the maximum number of positions of a block.
+        threads: the minimum number of blocks, unless a block is a part of a slice along the first axis.
+    """
     sizes = [math.prod(out[axis + 1 :]) for axis in range(len(out))]
     axis = next((axis for axis, size in enumerate(sizes) if size <= most), len(out) - 1)
     count = max(-(-out[axis] // max(most // sizes[axis], 1)), threads if not axis else 1)
@@ -296,7 +305,9 @@ class _Element(NamedTuple):
 def shifted_products(
     op: Convolution, w: Array, lengths: Sequence[int | None]
 ) -> Callable[[Array, Array, RowEpilogue], Array] | None:
-    """Return a function of data, filters and a `RowEpilogue` that computes a convolution, or ``None`` if im2col is faster.
+    """Return a function of data, filters and a `RowEpilogue` that computes a convolution by a product for each kernel element.
+
+    Returns ``None`` if lengths are unknown, a stride is not 1, a filter is not finite, or im2col is faster.
 
     Args:
         op: the operation.
@@ -339,7 +350,7 @@ def shifted_products(
 def _elements(
     op: Convolution, kernel: tuple[int, ...], lengths: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[_Element]]:
-    """Return the spatial lengths of the result, and the kernel elements."""
+    """Return the spatial lengths of the result and the kernel elements, given the kernel's lengths and those of the data."""
     pads, out = window_fit(op, kernel)(lengths)
     axes = zip(kernel, op.dilations, pads, lengths, out, strict=True)
     places = [
@@ -363,14 +374,14 @@ class _Overlap(NamedTuple):
 
 
 def _overlap(shift: int, length: int, count: int) -> _Overlap:
-    """Return which of ``count`` positions, shifted, are within data of ``length`` elements."""
+    """Return which of ``count`` positions, moved by ``shift``, are within data of ``length`` elements."""
     start = min(max(-shift, 0), count)
     stop = max(min(count, length - shift), start)
     return _Overlap(slice(start, stop), slice(start + shift, stop + shift))
 
 
 def _add(data: Array, result: Array, element: _Element, filters: Array) -> None:
-    """Add the product of the data with the filters of a kernel element to the result."""
+    """Add the product of the data that a kernel element meets and the element's filters to the result."""
     if element.size:
         target = result[element.out]
         np.add(target, np.matmul(np.ascontiguousarray(data[element.source]), filters), out=target)
@@ -400,7 +411,7 @@ class Depthwise:
         self._repeated = lru_cache(maxsize=16)(partial(np.tile, self._filters))
 
     def compute(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
-        """Return the result for data ``x[N, C, spatial...]``."""
+        """Return the result for data ``x[N, C, spatial...]``; ``w`` is ignored, as the filters are packed."""
         pads, out = self._fit(x.shape[2:])
         channels = x.shape[1]
         data = pad_spatial(channels_last(x), pads)
@@ -535,7 +546,7 @@ def transposed_convolution(
 
     @lru_cache(maxsize=64)
     def fit(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the elements cropped at the begin of each axis, and the spatial lengths of the output."""
+        """Return how many elements are cropped at the begin of each axis, and the spatial lengths of the output."""
         value = Value(TensorType(data.element, PartialShape(shape)))
         lengths = op.infer(value, filters, *shape_input).static[2:]
         return tuple(op.begins(shape[2:], kernel, lengths, bool(shape_input))), lengths
@@ -559,7 +570,10 @@ def transposed_convolution(
 
 
 def _split_into_blocks(w: Array, strides: tuple[int, ...]) -> Array:
-    """Split the kernel of ``w[inputs, outputs, kernel...]`` into blocks: ``[inputs, block..., phase..., outputs]``."""
+    """Split the kernel of ``w[inputs, outputs, kernel...]`` into blocks: ``[inputs, block..., phase..., outputs]``.
+
+    Blocks are as long as the strides; a phase is a position within a block.
+    """
     axes = len(strides)
     lengths = (n for k, s in zip(w.shape[2:], strides, strict=True) for n in (k // s, s))
     order = (*range(2, 2 * axes + 2, 2), *range(3, 2 * axes + 2, 2))
@@ -567,9 +581,14 @@ def _split_into_blocks(w: Array, strides: tuple[int, ...]) -> Array:
 
 
 def _add_blocks(windows: Array, begins: tuple[int, ...], lengths: tuple[int, ...]) -> Array:
-    """Add ``windows[N, spatial..., block..., phase..., outputs]`` at their positions, like `_col2im`.
+    """Add ``windows[N, spatial..., block..., phase..., outputs]`` at their positions, and crop the output, like `_col2im`.
 
     Blocks are as long as the strides, so that the blocks of all windows are aligned, and one call adds a block of every window.
+
+    Args:
+        windows: the windows.
+        begins: how many elements to crop at the begin of each spatial axis.
+        lengths: the spatial lengths of the output.
     """
     axes = len(lengths)
     counts, blocks, strides = (windows.shape[1 + n * axes : 1 + (n + 1) * axes] for n in range(3))
@@ -606,7 +625,15 @@ def _col2im(
     begins: tuple[int, ...],
     lengths: tuple[int, ...],
 ) -> Array:
-    """Add overlapping ``windows[N, spatial..., kernel..., outputs]`` at their positions, and crop the output."""
+    """Add overlapping ``windows[N, spatial..., kernel..., outputs]`` at their positions, and crop the output.
+
+    Args:
+        windows: the windows.
+        strides: the distance of neighbouring windows along each axis.
+        dilations: the distance of neighbouring elements of a window along each axis.
+        begins: how many elements to crop at the begin of each axis.
+        lengths: the spatial lengths of the output.
+    """
     axes = len(strides)
     counts, kernel = windows.shape[1 : axes + 1], windows.shape[axes + 1 : -1]
     reach = [

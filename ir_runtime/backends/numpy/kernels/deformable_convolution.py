@@ -40,7 +40,14 @@ class _Corners(NamedTuple):
 
     @classmethod
     def around(cls, y: Array, x: Array, lengths: tuple[int, ...], zeros: bool) -> _Corners:
-        """Return the corners of sample points, as `kernels.deformable` defines them."""
+        """Return the corners of sample points, as `kernels.deformable` defines them.
+
+        Args:
+            y: the row of each point, ``[part, kernel element, position]``.
+            x: the column of each point.
+            lengths: the height and the width of the image.
+            zeros: whether pixels outside of the image count as 0 in the interpolation of points near its edges.
+        """
         height, width = lengths
         least: np.ufunc = np.greater if zeros else np.greater_equal
         edge = -1 if zeros else 0
@@ -70,7 +77,7 @@ class _Deformable:
         self._matrix = own_matrix(w.transpose(2, 3, 1, 0).reshape(-1, self._outputs), w)
 
     def compute(self, x: Array, offsets: Array, w: Array, *others: Any) -> Array:
-        """Return the result. ``others`` are the mask, if there is one, and the epilogue."""
+        """Return the result for data ``x``, and offsets; ``others`` are the mask, if there is one, and the epilogue."""
         *mask, epilogue = others
         fit = self._fit(x.shape[2:])
         y = np.empty((len(x), *fit.out, self._outputs), np.float32)
@@ -104,7 +111,7 @@ class _Deformable:
     def _corners(
         self, lengths: tuple[int, ...], offsets: Array, mask: Array | None = None, *, fit: WindowFit
     ) -> _Corners:
-        """Return the corners of all samples of an image."""
+        """Return the corners of all samples of an image of the spatial ``lengths``, with weights multiplied by the mask, if any."""
         shape = self._op.deformable_group, *self._kernel, *fit.out
         moved = offsets.reshape(shape[0], shape[1], shape[2], 2, *fit.out)
         down, across = (
@@ -122,7 +129,15 @@ class _Deformable:
         return corners
 
     def _image(self, parts: Array, corners: _Corners, out: Array, first: int, epilogue: RowEpilogue) -> None:
-        """Compute the rows of an image from its `_parts`, and apply the epilogue."""
+        """Compute the rows ``out`` of an image, and apply the epilogue.
+
+        Args:
+            parts: the pixels of the image, from `_parts`.
+            corners: the corners of its samples.
+            out: the rows of the result, ``[position, output]``.
+            first: the index of the first row in the whole result.
+            epilogue: the epilogue.
+        """
         elements, width = math.prod(self._kernel), self._of_part
         step = max(min(PATCHES // (elements * self._channels), SAMPLES // width), 1)
         patches = np.empty((min(step, len(out)), elements, len(parts), width), np.float32)
@@ -148,7 +163,7 @@ class _Deformable:
 def _sample(
     pixels: Array, corners: _Corners, place: tuple[int, int, slice], scratch: Array, out: Array
 ) -> None:
-    """Interpolate pixels ``[pixel, C]`` at the samples ``place`` into ``out``."""
+    """Interpolate pixels ``[pixel, C]`` into ``out``, at the samples with the index ``place`` in each array of ``corners``."""
     total, more = scratch
     for corner, (places, weights) in enumerate(zip(corners.places, corners.weights, strict=True)):
         to = more if corner else total

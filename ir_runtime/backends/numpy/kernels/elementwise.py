@@ -53,7 +53,8 @@ class ArrayPostOp:
 class Chain(KernelTemplate):
     """A kernel that returns a new array, followed by post-ops that are applied to it in place if its layout allows.
 
-    NumPy itself raises an error for lengths that do not broadcast.
+    ``head`` is the kernel, and ``arity`` the number of inputs of its layer. NumPy itself raises an error for lengths that do not
+    broadcast.
     """
 
     head: Kernel
@@ -138,7 +139,7 @@ def _quantize_kernel(op: FakeQuantize, inputs: Sequence[Value]) -> Callable[...,
 
 
 def _apply_rows(passes: Activation, axis: int, x: Array, out: Array | None = None) -> Array:
-    """Apply passes to rows along ``axis``; write into ``out``, or a new array with that axis stored last."""
+    """Apply passes to rows along ``axis``; return ``out`` with the results, or a new array with that axis stored last."""
     rows = np.ascontiguousarray(moveaxis(x, axis, -1))
     result = np.empty(rows.shape, np.float32)
     passes(rows.reshape(-1), result.reshape(-1))
@@ -153,7 +154,7 @@ _ZERO_VALUE = Value.constant(np.float32(0))
 
 
 def apply_activation(activation: Activation, x: Array, out: Array | None = None) -> Array:
-    """Apply an activation to an array of any layout; write into ``out``, or a new array of the same layout."""
+    """Apply an activation to an array of any layout; return ``out`` with the results, or a new array of the same layout."""
     if x.flags.c_contiguous and (out is None or out is x):
         result = np.empty(x.shape, np.float32) if out is None else out
         activation(x.reshape(-1), result.reshape(-1))
@@ -171,10 +172,10 @@ def apply_activation(activation: Activation, x: Array, out: Array | None = None)
 
 
 def broadcast_kernel(ufunc: np.ufunc, other: Value, data: Value) -> Callable[..., Array] | None:
-    """Return a function ``(x, out=None)`` that computes ``ufunc(x, constant)``, or ``None``.
+    """Return a function ``(x, out=None)`` that computes ``ufunc(x, other)`` for a constant ``other``, or ``None`` if unsupported.
 
-    The constant must vary along at most one axis, unless ``data`` is small. Along the axis that is stored last, it is
-    repeated for longer inner loops.
+    The constant must vary along at most one axis, unless ``data``, the tensor that ``x`` is an array of, is small. Along the
+    axis that is stored last, it is repeated for longer inner loops.
     """
     if (full := _small_constant(other, data)) is not None:
         return _shared_ufunc(ufunc, full.tobytes(), full.dtype) if not full.ndim else _bind_ufunc(ufunc, full)
@@ -215,7 +216,10 @@ def _bind_ufunc(ufunc: np.ufunc, full: Array) -> Callable[..., Array]:
 
 
 def _small_constant(other: Value, data: Value) -> Array | None:
-    """Return a constant as a scalar, or broadcast to the shape of a small static tensor, or ``None``."""
+    """Return a constant as a scalar, or broadcast to the shape of the data; ``None`` unless the data are small and static.
+
+    It is also ``None`` if ``other`` is not constant, or broadcasts the data to a larger shape.
+    """
     known = other.known()
     if known is None or not data.shape.rank or not data.shape.is_static:
         return None

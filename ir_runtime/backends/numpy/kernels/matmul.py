@@ -108,7 +108,7 @@ class _FewOrMany(KernelTemplate):
         return replace(self, few=few, many=many)
 
     def prepare(self) -> Kernel:
-        """Return the kernel for the run loop."""
+        """Prepare both kernels, and return one that chooses between them by the size of its first input."""
         few, many, most = self.few.prepare().whole, self.many.prepare().whole, self.most
 
         def kernel(x: Array, *others: Array) -> Array | tuple[Array, ...]:

@@ -189,7 +189,10 @@ def _concat_regions(take: Callable[[Any], Any], axis: int) -> Callable[[Array], 
 
 
 def _region(context: MatchContext, producer: Layer, output: int) -> Index | None:
-    """Return the region of its first input that a layer returns as ``output``, or ``None``."""
+    """Return the region of a layer's first input that is its output of index ``output``.
+
+    Returns ``None`` if the region is unknown, or the layer raises an error in every run.
+    """
     data, *others = map(context.value, context.sources(producer))
     op: Any = producer.op
     try:

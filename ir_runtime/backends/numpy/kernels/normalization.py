@@ -165,7 +165,7 @@ def _sum_blocks(rows: Array, sums: Callable[[slice], Array | None]) -> Array:
 
 
 def _group_means(sums: Array, groups: int, count: int) -> Array:
-    """Return the mean of each group of channels, given the sum of each channel and the elements of a group."""
+    """Return the mean of each group of channels, given the sum of each channel; ``count`` is the number of elements of a group."""
     return np.asarray(sums.reshape(groups, -1).sum(1) / count)
 
 
@@ -177,7 +177,7 @@ def _join_rows(rows: Array) -> tuple[Array, Array, int]:
 
 
 def _apply_row(ufunc: np.ufunc, rows: Array, row: Array, out: Array) -> None:
-    """Apply a binary ufunc to every row and ``row``, into ``out``."""
+    """Write ``ufunc(r, row)`` into ``out`` for every row ``r`` of contiguous ``rows``."""
     long, rest, many = _join_rows(rows)
     long_out, rest_out, _ = _join_rows(out)
     if len(long):
@@ -187,7 +187,7 @@ def _apply_row(ufunc: np.ufunc, rows: Array, row: Array, out: Array) -> None:
 
 
 def _sums(rows: Array, reduce: Reduce) -> Array:
-    """Return the f64 sum over all rows of what ``reduce`` computes, for each column."""
+    """Return, for each column, the f64 sum over all rows of what ``reduce`` computes for blocks of them, such as squares."""
     long, rest, _ = _join_rows(rows)
     whole = len(long) // BLOCK * BLOCK
     parts = (long[:whole].reshape(-1, BLOCK, long.shape[1]), long[whole:][None])
@@ -249,9 +249,9 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
 
 
 def _row_normalizer(op: MVN) -> Callable[[Array, Array], Array] | None:
-    """Return a function that divides centered rows of ``count`` elements by their standard deviation, in place.
+    """Return a function ``(rows, count)`` that divides centered rows of ``count`` elements by their standard deviation, in place.
 
-    The function returns the deviations. It is ``None`` for an MVN that only subtracts the mean.
+    That function returns the deviations. For an MVN that only subtracts the mean, there is none: ``None`` is returned.
     """
     if not op.normalize_variance:
         return None

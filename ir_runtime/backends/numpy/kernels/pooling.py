@@ -69,7 +69,8 @@ def _max_kernel(op: Pooling) -> Callable[[Array], Array]:
 class _Plan(NamedTuple):
     """The plan of a pooling for data of one shape.
 
-    ``places`` has, for each spatial axis and each element of the kernel along it, the index of the elements that it meets.
+    ``lengths`` are the spatial lengths of the result. ``places`` has, for each spatial axis and each element of the kernel along
+    it, the index of the data that the element meets.
     """
 
     lengths: tuple[int, ...]

@@ -181,7 +181,10 @@ def _round(values: Array, dropped_bits: int, scratch: DequantizeScratch) -> None
 
 
 def activation_groups(weights: QuantizedWeights, rows: bool) -> ActivationGroups | None:
-    """Return the groups of dynamic quantization, or ``None`` if the compilation or the weights do not allow it."""
+    """Return the groups of dynamic quantization, or ``None`` if the compilation or the weights do not allow it.
+
+    ``rows`` tells whether each row of the weights, rather than each column, gives an output.
+    """
     matrix = current_integer_matrix(weights, rows)
     return None if matrix is None else matrix.groups
 
@@ -208,16 +211,16 @@ class RoundedProduct(KernelTemplate):
 
     @property
     def accepts(self) -> Accepts:
-        """Accept rows of the right length; the shapes of other inputs of fused layers are known to fit."""
+        """The check that rows have the right length; the shapes of other inputs of fused layers are known to fit."""
         return axis_length(-1, self.groups.groups * self.groups.length)
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> RoundedProduct | None:
-        """Return a kernel that also computes ``op``, or ``None``."""
+        """Return a kernel that also computes ``op``, or ``None`` if the kernel of the product cannot."""
         product = self.product.fuse(op, inputs, place)
         return None if product is None else replace(self, product=product)
 
     def prepare(self) -> Kernel:
-        """Return the kernel for the run loop."""
+        """Return a kernel that rounds its first input, and calls the prepared kernel of the product."""
         product = self.product.prepare().whole
 
         def kernel(x: Array, *others: Array) -> Array | tuple[Array, ...]:
@@ -299,7 +302,14 @@ class _Dequantization:
     def of(
         cls, weights: QuantizedWeights, storage: StorageFormat, scale: Array, zero: Array | None
     ) -> _Dequantization:
-        """Choose the arithmetic for weights; scales that are powers of two, or f32, need no rounding and are applied last."""
+        """Choose the arithmetic for weights; scales that are powers of two, or f32, need no rounding and are applied last.
+
+        Args:
+            weights: the weights.
+            storage: the packed format of their values.
+            scale: their scales, ``[columns, groups]``.
+            zero: their zero points in the file, ``[columns, groups]``, or ``None`` for 0.
+        """
         zero = _zero_points(weights.element, zero)
         factor, after = None, None if weights.scale is None else scale
         dropped_bits = (

@@ -72,7 +72,7 @@ def dequantize(quantizer: Quantizer, levels: Array) -> Array:
 
 
 def level_scale(node: Product[Value]) -> Array:
-    """Return the f64 factor of each channel's filters by which a convolution of levels gives levels of the result."""
+    """Return the f64 factor of each output channel that turns sums of products of levels and filters into levels of the result."""
     return np.asarray(node.data.quantizer.scale * node.factor / node.first.step)
 
 
@@ -95,7 +95,13 @@ class _Rounding:
 
     @classmethod
     def of(cls, quantizer: Quantizer, bounds: tuple[float, float], shift: Array) -> _Rounding:
-        """Return the rounding to the levels of a quantizer, clipped to ``bounds``, values before quantization."""
+        """Return the rounding of sums to the levels of a quantizer.
+
+        Args:
+            quantizer: the quantizer.
+            bounds: the range to which values are clipped before quantization.
+            shift: what is added to the sums of each channel, in steps of the quantizer.
+        """
         odd = quantizer.zero % 2
         row = shift - quantizer.low / quantizer.step - (quantizer.zero - odd)
         low, high = (np.float32(quantizer.level_of(bound) - quantizer.zero) for bound in bounds)

@@ -247,7 +247,7 @@ class GRULinearBeforeResetDirection(GRUDirection):
 
 
 def _gates(count: int, states: Array) -> Array:
-    """Allocate ``count`` gates, in the layout of the inputs of a step."""
+    """Allocate memory for ``count`` gates of states, in the layout of the inputs of a step."""
     *stack, size = states.shape
     return np.empty((*stack, count * size) if states.ndim == 2 else (count, *stack, size), np.float32)
 

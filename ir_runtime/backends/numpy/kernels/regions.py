@@ -55,7 +55,10 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
 
 
 def _is_plain(x: Array, rois: Array, entries: Array, largest: float) -> bool:
-    """Return whether every region refers to an existing map, and all elements are finite and at most ``largest``."""
+    """Return whether every region refers to an existing map, and all elements of maps are in ``[-largest, largest]``.
+
+    It is false for inputs without maps or regions. ``entries`` is the index of the map of each region.
+    """
     if not x.size or not len(rois) or rois.shape != (len(entries), 4):
         return False
     if (entries < 0).any() or (entries >= len(x)).any():
@@ -64,7 +67,15 @@ def _is_plain(x: Array, rois: Array, entries: Array, largest: float) -> bool:
 
 
 def _weights(first: Array, size: Array, bins: int, samples: int, length: int) -> Array:
-    """Return the bilinear weight of each element in each bin along an axis: ``[region, bin, element]``."""
+    """Return the bilinear weight of each element in each bin along an axis: ``[region, bin, element]``.
+
+    Args:
+        first: the begin of each region along the axis.
+        size: the length of each region, which need not be integral.
+        bins: the number of bins of a region.
+        samples: the number of samples of a bin.
+        length: the number of elements along the axis.
+    """
     step = (size / np.float32(bins))[:, None, None]
     parts = step / np.float32(samples) * (np.arange(samples, dtype=np.float32) + np.float32(0.5))
     at = first[:, None, None] + (np.arange(bins, dtype=np.float32)[:, None] * step + parts)
@@ -77,7 +88,14 @@ def _weights(first: Array, size: Array, bins: int, samples: int, length: int) ->
 
 
 def _pool_maps(maps: Array, entries: list[int], rows: Array, columns: Array) -> Array:
-    """Return the bins ``[region, C, height, width]`` of maps ``[N, height, width, C]``, given the weights of both axes."""
+    """Return the bins ``[region, C, height, width]`` of maps ``[N, height, width, C]``.
+
+    Args:
+        maps: the maps.
+        entries: the index of the map of each region.
+        rows: the weights along the height, from `_weights`.
+        columns: the weights along the width.
+    """
     channels = maps.shape[-1]
     y = np.empty((len(entries), channels, rows.shape[1], columns.shape[1]), np.float32)
     for region, (across, down) in enumerate(zip(_used_ranges(columns), _used_ranges(rows), strict=True)):
@@ -133,7 +151,14 @@ def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:
 
 
 def _pool_region(maps: Array, rows: list[list[int]], columns: list[list[int]], out: Array) -> None:
-    """Write the maximum of each bin of a region of ``maps[height, width, C]``; an empty bin is left as it is."""
+    """Write the maximum of each bin of a region into ``out[bin row, bin column, C]``; an empty bin is left as it is.
+
+    Args:
+        maps: the map, ``[height, width, C]``.
+        rows: the elements ``[begin, end)`` of each bin along the height.
+        columns: the elements ``[begin, end)`` of each bin along the width.
+        out: the result.
+    """
     first, last = columns[0][0], columns[-1][1]
     part = maps[:, first:last]
     largest = np.zeros((len(rows), *part.shape[1:]), np.float32)
@@ -186,7 +211,12 @@ def _sums(maps: Array, rows: Array, columns: Array) -> Array:
 
 
 def _inside(bounds: Array, length: int) -> Array:
-    """Return a mask, 1 for the elements of each bin along an axis and 0 elsewhere: ``[region, bin, element]``."""
+    """Return a mask, 1 for the elements of each bin along an axis and 0 elsewhere: ``[region, bin, element]``.
+
+    Args:
+        bounds: the elements ``[begin, end)`` of each bin, ``[region, bin, 2]``.
+        length: the length of the axis.
+    """
     places = np.arange(length)
     return np.asarray((places >= bounds[..., :1]) & (places < bounds[..., 1:]), np.float32)
 

@@ -70,9 +70,15 @@ def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayou
 
 
 def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool) -> Array:
-    """Compute attention of ``q[batch, heads, queries, width]`` to ``v[batch, groups, keys, depth]``.
+    """Compute attention, ``[batch, heads, queries, depth]``.
 
-    The number of query heads is a multiple of the number of groups, the key and value heads.
+    Args:
+        q: the queries, ``[batch, heads, queries, width]``.
+        k: the keys, ``[batch, groups, keys, width]``; the number of heads is a multiple of that of groups.
+        v: the values, ``[batch, groups, keys, depth]``.
+        mask: a boolean or additive mask that broadcasts to the scores, or ``None``.
+        factor: the scale of the scores, or one for each head.
+        causal: whether keys after a query are hidden; the mask is then ignored.
     """
     batch, heads, rows, width = q.shape
     groups, columns = k.shape[1], k.shape[2]
@@ -184,6 +190,11 @@ def _weights(compute: Callable[[], Array], ones: Array, exp: Callable[[Array], N
 
     One maximum of all rows takes a fifth of the time of a maximum for each row. It suffices unless all scores of a row are far
     below it; then scores, which have been overwritten, are computed again.
+
+    Args:
+        compute: computes the scores.
+        ones: a column of ones, by which scores are multiplied to sum their rows.
+        exp: replaces scores by their exponentials.
     """
     scores = compute()
     np.subtract(scores, np.maximum.reduce(scores, None, keepdims=True), scores)

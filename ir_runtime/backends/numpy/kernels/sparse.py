@@ -110,7 +110,10 @@ def scatter_rows(
     updates: Value,
     axis: Value,
 ) -> Kernel | None:
-    """Return a kernel that replaces f32 rows along the first axis; the reference handles rows whose indices differ."""
+    """Return a kernel that replaces f32 rows along the first axis, or ``None`` for other scatters.
+
+    The reference handles indices that are not the same for all elements of a row.
+    """
     if replacement_axis(op, data, indices, updates, axis) != 0 or data.shape.rank == 1:
         return None
 
