@@ -84,7 +84,7 @@ def compile_plan(
         types: the `Value` of every output, as `infer` returns them.
         outputs: the ports to compute.
         backends: the backends to ask for the kernel of each layer, in order of preference.
-        fold: fold constants and fuse layers; otherwise, every layer stays observable.
+        fold: whether to fold constants and fuse layers; otherwise, every layer stays observable.
         limits: the limits of a run; by default, the limits of the context.
         after: called after each pass.
         precision: the precision of kernels; by default, the precision of the context.

@@ -120,7 +120,7 @@ class _Narrowing:
 
 
 def _narrow(op: Operation | None) -> Operation | None:
-    """Return an operation with f16 in place of f32 in its attributes and constant values."""
+    """Return an operation with f16 in place of f32 in its attributes and constant values; values out of its range are clipped."""
     if op is None:
         return None
     changes: dict[str, Any] = {name: NARROW for name, value in vars(op).items() if value is WIDE}

@@ -171,7 +171,10 @@ class _Search:
         return StoredWeights(weights, tuple(reversed(steps)))
 
     def _arithmetic(self, steps: list[Layer]) -> ElementType | None:
-        """Return the element type of the arithmetic; ``None`` if there are several, or results are rounded again."""
+        """Return the element type in which a dequantization subtracts and multiplies.
+
+        Returns ``None`` if these steps have several types, or if a later step has another type than the one before it and f32.
+        """
         first, wide = self._element(steps[-1]), ElementType.f32
         outward = [(step.type, self._element(step)) for step in reversed(steps)]
         same = all(element is first for type, element in outward if type in ("Subtract", "Multiply"))
@@ -179,7 +182,10 @@ class _Search:
         return first if same and widening else None
 
     def _sole_producer(self, layer: Layer) -> Layer | None:
-        """Return the producer of a layer's first input; ``None`` if other layers also read it, unless it is a Constant."""
+        """Return the producer of a layer's first input.
+
+        Returns ``None`` if that input is an output of the program, or if other layers also read it and it is not a Constant.
+        """
         source = self.graph.sources(layer)[0]
         if source is None or source in self.outputs:
             return None
@@ -198,7 +204,7 @@ class _Search:
         return shape.static if shape.is_static else None
 
     def _parameter(self, layer: Layer, index: int) -> Array | None:
-        """Return the scales or zero points that a layer reads as floats; ``None`` if they are not constant."""
+        """Return the scales or zero points that a layer reads; ``None`` if they are not constant, or of no floating-point type."""
         source = self.graph.sources(layer)[index]
         steps: list[Layer] = []
         while source is not None and self.graph[source.layer].type in ("Convert", "Reshape"):

@@ -119,9 +119,9 @@ class _Widening:
         narrow: the element types to widen.
         wide: the element type that replaces them.
         kept_types: the layer types that keep their declared types.
-        keeps_foreign: also keep the types of operations that are unknown or from outside this package, as they may not
+        keeps_foreign: whether operations that are unknown or from outside this package keep their types, too, as they may not
             support others.
-        bypass: let layers bypass Converts that have become redundant.
+        bypass: whether layers bypass Converts that have become redundant.
     """
 
     graph: Graph
@@ -245,7 +245,7 @@ class _Widening:
         return self._convert(port, element, owner)
 
     def _before_converts(self, port: Port) -> Port:
-        """Return the port with the same values before redundant Converts."""
+        """Return the port that has the same values before Converts between wide types, which are redundant."""
         while self.graph[port.layer].type == "Convert":
             (source,) = self.graph.reads(self.graph[port.layer])
             if not (self._is_widened(port) or self._is_widened(source)):
@@ -256,7 +256,7 @@ class _Widening:
         return port
 
     def _before_literal(self, port: Port) -> Port:
-        """Return a port with the values of a literal Convert before it rounds them."""
+        """Return a port with the values before a Convert in `literal` rounds them, in the wide type."""
         (source,) = self.graph.reads(self.graph[port.layer])
         if self.inferred[source].element is self.wide:
             return source

@@ -105,5 +105,5 @@ VARIABLES = _Variables()
 
 
 def advance(operation: object, count: int) -> int:
-    """Advance a random sequence of the current run; return its previous position."""
+    """Advance a random sequence of the current run by ``count`` positions; return the previous one."""
     return RUN.get().state.advance(operation, count)

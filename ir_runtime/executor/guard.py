@@ -160,7 +160,7 @@ class Guard:
     """Result types by input shapes and contents of small inputs."""
 
     def check(self, run: Run, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
-        """Reserve the memory of a step before it runs; return its results if all are empty.
+        """Reserve the memory of a step before it runs; return its results if all are empty, else ``None``: the kernel must run.
 
         Raises:
             LimitError: if the results exceed the limits of the run.

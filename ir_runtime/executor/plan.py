@@ -181,7 +181,12 @@ class ExecutionPlan:
         return outputs
 
     def _execute(self, env: Slots, ends: float) -> Callable[[], None] | None:
-        """Run the instructions of a program; return the function to call after the run, if any."""
+        """Run the instructions of a program; return the function to call after the run, or ``None``.
+
+        Args:
+            env: the slots of the run, with inputs and constants.
+            ends: the deadline, on the clock of `time.monotonic`.
+        """
         clock, program = time.monotonic, self.programs.next(env)
         instructions = program.instructions
         remaining = iter(instructions)
@@ -200,7 +205,7 @@ class ExecutionPlan:
         return program.on_complete
 
     def _raise_located(self, env: Slots, program: Program, index: int, reason: Exception) -> NoReturn:
-        """Raise the exception of instruction ``index`` again, naming the layer of the step that failed."""
+        """Raise ``reason``, the exception of instruction ``index``, again, naming the layer of the step that failed."""
         number = program.starts[index]
         if isinstance(reason, StepError) and isinstance(reason.__cause__, Exception):
             number, reason = number + reason.number, reason.__cause__

@@ -453,7 +453,7 @@ class Depthwise:
 
 @backend.accelerates(Convolution)
 def convolution(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters over one to three spatial axes."""
+    """Return a kernel for f32 data and constant filters over one to three spatial axes, else ``None``."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
@@ -519,7 +519,7 @@ def _pointwise(op: Convolution, w: Array) -> RowKernel:
 
 @backend.accelerates(GroupConvolution)
 def group_convolution(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters, depthwise or with several channels per group."""
+    """Return a kernel for constant f32 filters, depthwise or with several channels per group, else ``None``."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
@@ -532,7 +532,7 @@ def group_convolution(op: GroupConvolution, data: Value, filters: Value) -> Kern
 def transposed_convolution(
     op: ConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
 ) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters, and an output shape that is constant or absent."""
+    """Return a kernel for constant f32 filters, and an output shape that is constant or absent, else ``None``."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None

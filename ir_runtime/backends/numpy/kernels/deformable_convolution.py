@@ -25,7 +25,7 @@ SAMPLES, PATCHES = 1 << 16, 1 << 19
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
 def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> KernelTemplate | None:
-    """Return a kernel for f32, constant filters and a single group."""
+    """Return a kernel for f32, constant filters and a single group, else ``None``."""
     if (w := filters_of(op, data, *others)) is None:
         return None
     return RowKernel(_Deformable(op, w, len(others) > 2).compute, 1 + len(others), 1)

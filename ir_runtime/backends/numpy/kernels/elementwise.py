@@ -241,7 +241,10 @@ _ZERO = np.zeros((), np.float32)
 
 @backend.accelerates(*BINARY_UFUNCS, *MINMAX_UFUNCS)
 def arithmetic(op: Op, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for f32, or for integers by the plain ufunc; a constant may come first if the operation commutes."""
+    """Return a kernel for f32, or for integers by the plain ufunc, else ``None``.
+
+    A constant may come first if the operation commutes.
+    """
     if not is_f32(a, b):
         return _integer_ufunc(op, a, b)
     if (ufunc := binary_ufunc(op, 0, b)) is None:
@@ -257,7 +260,7 @@ def arithmetic(op: Op, a: Value, b: Value) -> KernelTemplate | None:
 
 @backend.accelerates(*MINMAX_UFUNCS)
 def extremum(op: Op, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for two f32 tensors; a result that is not finite is computed by the reference instead."""
+    """Return a kernel for two f32 tensors, else ``None``; a result that is not finite is computed by the reference instead."""
     if not is_f32(a, b) or not isinstance(op, Binary) or op.auto_broadcast != "numpy":
         return None
     if not a.shape.rank or not b.shape.rank:
@@ -273,7 +276,7 @@ def extremum(op: Op, a: Value, b: Value) -> KernelTemplate | None:
 
 
 def _integer_ufunc(op: Op, a: Value, b: Value) -> Kernel | None:
-    """Return the ufunc as a kernel for integers: mostly shape arithmetic, where call overhead dominates."""
+    """Return the ufunc as a kernel for integers, else ``None``: mostly shape arithmetic, where call overhead dominates."""
     kinds = {value.element.dtype.kind for value in (a, b)}
     if isinstance(op, Divide | Maximum | Minimum) or kinds - set("iu") or not (a.shape.rank or b.shape.rank):
         return None
@@ -283,7 +286,7 @@ def _integer_ufunc(op: Op, a: Value, b: Value) -> Kernel | None:
 
 @backend.accelerates(*ACTIVATIONS, FakeQuantize)
 def activation(op: Op, data: Value, *others: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 and constant parameters."""
+    """Return a kernel for f32 and constant parameters, or ``None`` if this backend has no function for them."""
     inputs = (data, *others)
     run = activation_kernel(op, inputs) if is_f32(*inputs) else None
     return None if run is None else Chain(Kernel.unary(run), len(inputs))
@@ -291,7 +294,7 @@ def activation(op: Op, data: Value, *others: Value) -> KernelTemplate | None:
 
 @backend.accelerates(PReLU)
 def slopes(op: PReLU, data: Value, slope: Value) -> Kernel | None:
-    """Return PReLU for f32 and constant slopes; if all slopes are in (0, 1], as ``max(x, slope * x)``."""
+    """Return PReLU for f32 and constant finite slopes, else ``None``; if all slopes are in (0, 1], as ``max(x, slope * x)``."""
     known = known_slopes(data, slope)
     if not is_f32(data, slope) or known is None or not known.size or known.ndim > len(data.shape):
         return None
@@ -316,7 +319,10 @@ _INTEGERS = tuple(ElementType.parse(f"{sign}{bits}") for sign in "iu" for bits i
 
 @backend.accelerates(Convert)
 def convert(op: Convert, data: Value) -> Kernel | None:
-    """Return a single `astype` for the conversions that NumPy computes as specified: to f32 or f64, and between integers."""
+    """Return a single `astype` for the conversions that NumPy computes as specified, else ``None``.
+
+    These are conversions to f32 or f64, and between integers.
+    """
     source, target = data.element, op.destination_type
     if source not in (*_REAL, *_INTEGERS, ElementType.boolean):
         return None

@@ -21,7 +21,10 @@ __all__: list[str] = []
 def quantized_gather(
     op: Gather | Gather1 | Gather7, data: Value, indices: Value, axis: Value
 ) -> Kernel | None:
-    """Return a kernel that gathers rows of a quantized matrix; a row whose index is out of range is 0."""
+    """Return a kernel that gathers rows of a quantized matrix, or ``None`` for another axis or with batch axes.
+
+    A row whose index is out of range is 0.
+    """
     weights = data.quantized
     if (
         weights is None

@@ -24,7 +24,7 @@ MOST, LEAST_SIZE = 16, 1 << 10
 
 @backend.pattern(MatMul, after="Gather")
 def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match few rows multiplied by gathered matrices of at least `LEAST_SIZE` elements."""
+    """Match few rows multiplied by gathered matrices of at least `LEAST_SIZE` elements; return ``None`` for smaller ones."""
     match = match_gathered_matmul(context, layer)
     if not isinstance(match, GatheredMatMul):
         return match

@@ -30,7 +30,7 @@ SHARED_COLUMNS, SHARED_NUMBERS = 1 << 10, 1 << 19
 
 @backend.accelerates(MatMul)
 def matmul_constant(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 rows, of any batch, multiplied by a single constant matrix, which is copied."""
+    """Return a kernel for f32 rows, of any batch, multiplied by a single constant matrix, which is copied; else ``None``."""
     known = b.known()
     if known is None or known.ndim != 2 or not known.size or not is_f32(a, b):
         return None
@@ -119,7 +119,7 @@ class _FewOrMany(KernelTemplate):
 
 @backend.accelerates(MatMul)
 def matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 matrices, of any batch; transposed operands are views, which BLAS supports."""
+    """Return a kernel for f32 matrices, of any batch, else ``None``; transposed operands are views, which BLAS supports."""
     if not is_f32(a, b) or None in (a.shape.rank, b.shape.rank) or 1 in (a.shape.rank, b.shape.rank):
         return None
 
@@ -133,13 +133,13 @@ def matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
 
 @backend.accelerates(Einsum)
 def constant_weights(op: Einsum, *operands: Value) -> KernelTemplate | None:
-    """Return a kernel for an f32 Einsum with a constant matrix, which is packed."""
+    """Return a kernel for an f32 Einsum with a constant matrix, which is packed, or ``None`` (see `constant_einsum`)."""
     return constant_einsum(backend, op, operands)
 
 
 @backend.accelerates(Einsum)
 def products(op: Einsum, *operands: Value) -> KernelTemplate | None:
-    """Return a kernel for an f32 Einsum that is a batched matrix product, with axes permuted by views."""
+    """Return a kernel for an f32 Einsum that is a batched matrix product, with axes permuted by views, else ``None``."""
     if len(operands) != 2 or not is_f32(*operands) or None in (value.shape.rank for value in operands):
         return None
     matched = einsum_product(op.equation, tuple(len(value.shape) for value in operands))

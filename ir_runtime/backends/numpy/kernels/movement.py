@@ -32,7 +32,7 @@ MAX_ELEMENTS = 1 << 14
 
 @backend.accelerates(Gather, Gather1, Gather7)
 def gather_one(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """Return a kernel for a scalar constant index along a known axis, as models separate queries, keys and values."""
+    """Return a kernel for a scalar constant index along a known axis, as models separate queries, keys and values, else ``None``."""
     known, axis_index = indices.known(), _axis(data, axis)
     if known is None or known.ndim or axis_index is None:
         return None
@@ -97,7 +97,10 @@ def _in_range(data: Value, axis: int, indices: Array) -> bool:
 def split(
     op: Split | VariadicSplit, data: Value, *others: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return a kernel for parts of known lengths, including a remainder; if only one part has consumers, for that alone."""
+    """Return a kernel for parts of known lengths, including a remainder; ``None`` if the axis or a length is unknown.
+
+    If only one part has consumers, the kernel returns that alone.
+    """
     if (part_indices := _split_indices(op, data, others)) is None:
         return None
     count = op.num_splits if isinstance(op, Split) else others[-1].shape.static[0]
@@ -152,9 +155,9 @@ def _concatenate(axis: int) -> Kernel:
 
 @backend.pattern(Concat)
 def concat_of_regions(context: MatchContext, layer: Layer) -> Fusion | None:
-    """Match concatenated regions of the same tensor, as in channel shuffles, rolls and space to depth.
+    """Match concatenated regions of the same tensor, as in channel shuffles, rolls and space to depth, else return ``None``.
 
-    The kernel is views and one copy. It is for small tensors, where calls dominate; larger ones are left to multithreaded
+    The kernel is views and one copy. It is for small static tensors, where calls dominate; larger ones are left to multithreaded
     kernels.
     """
     ports = context.sources(layer)

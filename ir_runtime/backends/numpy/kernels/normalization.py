@@ -34,7 +34,7 @@ Reduce: TypeAlias = Callable[[Array], Array]
 
 @backend.accelerates(GroupNormalization)
 def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 with a static number of channels."""
+    """Return a kernel for f32 with a static number of channels, else ``None``."""
     if not is_f32(data, scale, bias) or not data.shape.rank or not data.shape[1].is_static:
         return None
     groups, eps, channels = op.num_groups, op.epsilon, data.shape[1].min
@@ -56,7 +56,10 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
 
 @backend.accelerates(MVN)
 def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 over all axes but the batch, or over all axes but batch and channels."""
+    """Return a kernel for f32 over all axes but the batch, or over all axes but batch and channels.
+
+    Returns ``None`` for other axes, and for data of less than four axes.
+    """
     rank, known = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or rank < 4 or known is None:
         return None
@@ -211,7 +214,7 @@ _INFINITY = np.float32(np.inf)
 
 @backend.accelerates(MVN)
 def layer_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 over the last axis, or over the channels; these are then stored last."""
+    """Return a kernel for f32 over the last axis, or over the channels, which are then stored last; ``None`` for other axes."""
     rank, over = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or over is None or len(over) != 1 or not -rank <= over[0] < rank:
         return None

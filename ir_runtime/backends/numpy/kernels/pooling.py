@@ -31,7 +31,7 @@ LOWEST = np.full(1, lowest(np.dtype(np.float32)), np.float32)
 
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
-    """Return a kernel for f32. As in the reference, NaN is ignored, and no result is below the lowest finite f32."""
+    """Return a kernel for f32, else ``None``. As in the reference, NaN is ignored, and no result is below the lowest finite f32."""
     return Kernel(_max_kernel(op)) if is_f32(data) else None
 
 
@@ -39,7 +39,7 @@ def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
 def max_pool_without_indices(
     op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return a kernel for f32 if the indices have no consumers."""
+    """Return a kernel for f32 if the indices have no consumers, else ``None``."""
     if not is_f32(data) or 1 not in unread:
         return None
     pool = _max_kernel(op)

@@ -170,7 +170,7 @@ def _post_op(first: _Rounding, residual: _Residual | None = None) -> RowPostOp:
 
 @backend.pattern(FakeQuantize)
 def quantized_network(context: MatchContext, layer: Layer) -> Fusion | None:
-    """Match convolutions of quantized data with constant filters, up to the FakeQuantize of the last result."""
+    """Match convolutions of quantized data with constant filters, up to the FakeQuantize of the last result, else return ``None``."""
     graph = find_subgraph(context, layer, _FilterKernels())
     if graph is None:
         return None

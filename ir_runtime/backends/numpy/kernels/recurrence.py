@@ -283,7 +283,7 @@ MIN_MULTITHREADED_SIZE = 1 << 19
 def sequence(
     op: RNNSequence | GRUSequence | LSTMSequence, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return a kernel for f32, constant weights and the default activations; the reference handles padded sequences."""
+    """Return a kernel for f32, constant weights and the default activations, else ``None``; the reference handles padded sequences."""
     *data, _, w, r, b = inputs
     directions = _directions(op, data, (w, r, b))
     if directions is None:

@@ -28,7 +28,7 @@ MAX_WEIGHTS = 1 << 24
 
 @backend.accelerates(ROIAlign3, ROIAlign9)
 def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Value) -> Kernel | None:
-    """Return a kernel for f32 and the mean of a fixed number of samples per bin."""
+    """Return a kernel for f32 and the mean of a fixed number of samples per bin, else ``None``."""
     if op.mode != "avg" or op.sampling_ratio < 1 or not is_f32(data, rois):
         return None
     before, after = map(np.float32, op.shifts())
@@ -123,13 +123,13 @@ CHECKED = 64
 
 @backend.accelerates(ROIPooling)
 def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
-    """Return a kernel for f32 and the maximum of each bin."""
+    """Return a kernel for f32 and the maximum of each bin, else ``None``."""
     return Kernel(partial(_largest, op)) if op.method == "max" and is_f32(data, rois) else None
 
 
 @backend.accelerates(PSROIPooling)
 def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | None:
-    """Return a kernel for f32 and the mean of each bin."""
+    """Return a kernel for f32 and the mean of each bin, else ``None``."""
     return Kernel(partial(_means, op)) if op.mode == "average" and is_f32(data, rois) else None
 
 

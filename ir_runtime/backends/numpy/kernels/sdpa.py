@@ -49,7 +49,7 @@ _LEAST_WEIGHT = np.exp(np.full(256, LEAST_SCORE))[0]
 
 @backend.accelerates(ScaledDotProductAttention)
 def sdpa(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
-    """Return a kernel for f32 inputs of rank 4, which computes blocks of queries."""
+    """Return a kernel for f32 inputs of rank 4, which computes blocks of queries, or ``None`` (see `sdpa_kernel`)."""
     return sdpa_kernel(op, inputs, attention)
 
 

@@ -28,7 +28,7 @@ __all__: list[str] = []
 
 @backend.accelerates(EmbeddingBagOffsetsSum, EmbeddingBagOffsets)
 def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: Value) -> Kernel | None:
-    """Return a kernel for f32 sums without weights; the reference handles empty bags and indices out of range."""
+    """Return a kernel for f32 sums without weights, else ``None``; the reference handles empty bags and indices out of range."""
     if not is_f32(table) or not table.shape.rank or len(others) > 1 or op.reduction != "sum":
         return None
 
@@ -47,7 +47,7 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
 
 @backend.accelerates(EmbeddingBagPackedSum, EmbeddingBagPacked)
 def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -> Kernel | None:
-    """Return a kernel for f32 sums without weights; the reference handles empty bags and indices out of range."""
+    """Return a kernel for f32 sums without weights, else ``None``; the reference handles empty bags and indices out of range."""
     if not is_f32(table) or not table.shape.rank or weights or op.reduction != "sum":
         return None
 
@@ -61,7 +61,7 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
 
 
 def _least_indices(offsets: Array) -> int:
-    """Return the smallest number of indices for which no bag is empty, or 0 if a bag is empty in any case."""
+    """Return the least number of indices with which no bag is empty; 0 if offsets are invalid, or leave a bag empty in any case."""
     if offsets.ndim != 1 or not offsets.size or offsets[0] < 0 or not (offsets[1:] > offsets[:-1]).all():
         return 0
     return int(offsets[-1]) + 1
@@ -77,7 +77,10 @@ def _are_rows(indices: Array, rows: int) -> bool:
 def scatter_sum(
     op: ScatterElementsUpdate12, data: Value, indices: Value, updates: Value, axis: Value
 ) -> Kernel | None:
-    """Return a kernel that adds f32 updates along a known axis; sums are computed in f64, by `numpy.bincount`."""
+    """Return a kernel that adds f32 updates along a known axis, or ``None`` for other scatters.
+
+    Sums are computed in f64, by `numpy.bincount`.
+    """
     along = sum_axis(op, data, indices, updates, axis)
     if along is None:
         return None

@@ -24,7 +24,7 @@ MAGNITUDE = np.int32(2**31 - 1)
 
 @backend.accelerates(TopK1, TopK3, TopK11)
 def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """Return a kernel for integers and floating-point types of NumPy; the reference handles NaN."""
+    """Return a kernel for integers and floating-point types of NumPy, else ``None``; the reference handles NaN."""
     if data.element.dtype.kind not in "fiu":
         return None
     largest, index = op.mode == "max", op.index_element_type.dtype

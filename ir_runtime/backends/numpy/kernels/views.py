@@ -66,7 +66,7 @@ def unary_kernel(
 
 @backend.accelerates(Reshape, Squeeze, Squeeze1, Unsqueeze)
 def reshape(op: Op, data: Value, *others: Value) -> Kernel | None:
-    """Return a kernel that reshapes its data, to a shape that is constant or, for Reshape, computed."""
+    """Return a kernel that reshapes its data, to a shape that is constant or, for Reshape, computed; else ``None``."""
     known = [other.known() for other in others]
     if any(array is None for array in known):
         return _dynamic_reshape(op) if isinstance(op, Reshape) else None
@@ -108,7 +108,7 @@ def _dynamic_reshape(op: Reshape) -> Kernel:
 
 @backend.accelerates(Broadcast, Broadcast1)
 def broadcast(op: Broadcast | Broadcast1, data: Value, target: Value, *mapping: Value) -> Kernel | None:
-    """Return a kernel for a constant target shape, with NumPy's or bidirectional broadcasting."""
+    """Return a kernel for a constant target shape, with NumPy's or bidirectional broadcasting, else ``None``."""
     known = target.known()
     if known is None or mapping or op.mode == "pdpd":
         return None
@@ -153,7 +153,7 @@ def _strides(shape: Shape, rank: int) -> list[int]:
 
 @backend.accelerates(Transpose)
 def transpose(op: Transpose, data: Value, order: Value) -> Kernel | None:
-    """Return a kernel for a constant permutation of axes."""
+    """Return a kernel for a constant permutation of axes, else ``None``."""
     axes = order.ints()
     if axes is None:
         return None
@@ -167,7 +167,7 @@ def _transpose(axes: tuple[int, ...]) -> Callable[[Any], Any]:
 
 @backend.accelerates(Slice, StridedSlice)
 def slice_view(op: Slice | StridedSlice, data: Value, *others: Value) -> Kernel | None:
-    """Return a kernel for constant bounds."""
+    """Return a kernel for constant bounds, else ``None``."""
     index = region_bounds(op, others)
     return None if index is None else unary_kernel(data.shape, index, take_regions)
 
