@@ -212,7 +212,7 @@ NEGLIGIBLE = np.float32(2.0**-126)
 
 @device
 def overflows(mean: np.float32, factor: np.float32) -> bool:
-    """Return whether the mean is infinite or NaN, or the factor from `reciprocal_deviation` 0 or NaN, as if sums overflow f32."""
+    """Return whether the mean is infinite or NaN, or the factor from `reciprocal_deviation` 0 or NaN, as when sums overflow f32."""
     return not (mean - mean == np.float32(0) and factor > np.float32(0))
 
 

@@ -624,7 +624,7 @@ def _pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
 def _plane_pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] | None:
     """Return a function that pools the planes of volumes as maps.
 
-    Returns ``None`` if windows span several planes, if planes are padded, or if there are not three spatial axes.
+    Returns ``None`` if windows span several planes, if padding adds planes, or if there are not three spatial axes.
     """
     if len(op.kernel) != 3 or op.kernel[0] != 1 or op.pads_begin[0] or op.pads_end[0]:
         return None

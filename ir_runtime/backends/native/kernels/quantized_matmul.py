@@ -702,7 +702,7 @@ def _exact_product(weights: QuantizedWeights, by_rows: bool, rows: int | None) -
 def _is_worth_widening(weights: QuantizedWeights, rows: int | None) -> bool:
     """Return whether an f32 copy, at twice the memory, pays off.
 
-    It does for 16-bit weights and several, but not many, rows, or if the number of rows is unknown.
+    It does for 16-bit weights if the rows are several, but not many, or if their number is unknown.
     """
     is_half = weights.element.bits == 16 and weights.scale is None and weights.zero is None
     return is_half and (rows is None or 1 < rows < MIN_STORED_ROWS)

@@ -766,7 +766,7 @@ def _sum_fields(
         first: the quantizer of the result before the addition.
         other: the quantizer of the residual.
         last: the quantizer of the sum.
-        bounds: the least and the greatest sum, before quantization.
+        bounds: the range to which the sum is clipped before quantization.
     """
     shift = -(first.scale * first.zero + other.scale * other.zero + last.low) / last.step
     low, high = (last.level_of(bound) for bound in bounds)

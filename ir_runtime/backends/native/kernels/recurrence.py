@@ -310,10 +310,12 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
 ) -> None:  # fmt: skip
     """Compute columns of the state of a batch entry after a phase of a step from its gate products.
 
+    In the first phase of `CellKind.GRU`, these are columns of the reset state.
+
     Args:
         job: the parameters.
-        y: the result of `run_steps`.
-        x: the products of the inputs.
+        y: the address of the result of `run_steps`.
+        x: the address of the products of the inputs.
         step: the index of the step.
         phase: the index of the phase.
         direction: the index of the direction.

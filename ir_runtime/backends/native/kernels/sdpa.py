@@ -531,7 +531,7 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
         k: the keys.
         v: the values.
         mask: the mask, if any.
-        factor: the factor of the scores.
+        factor: the factor of the scores, or one for each head.
         causal: whether a query only attends to keys up to its own position.
         values: the number of elements of a row of values.
         block: the number of queries in a block.

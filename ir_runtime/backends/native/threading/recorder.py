@@ -139,7 +139,7 @@ class Part:
         """Return the place, in `HostSteps`, of an array that is available before the recorded calls.
 
         Raises:
-            UnknownArrayError: if a recorded call writes it, or an earlier step has freed its slot.
+            UnknownArrayError: if the array is not available then, since a recorded call computes it or its slot was freed.
         """
         if slot in self.host.holds:
             return self.host.holds[slot]
