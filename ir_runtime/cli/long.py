@@ -104,7 +104,7 @@ def side_of(named: SideLike | None, run: str | None, repeat: int) -> SideLike:
     """Return the side that a command judges: wrapped in `Repeated` unless it runs once.
 
     Args:
-        named: the side of ``--against``.
+        named: the side of ``--against``, or recorded arrays.
         run: the command line of ``--run``, which takes precedence.
         repeat: the number of runs.
     """

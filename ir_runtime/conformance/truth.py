@@ -182,9 +182,10 @@ def _move(feed: Array, unit: float, rng: np.random.Generator) -> Array:
 def _round(
     exact: Sequence[Array], declared: Sequence[Array], types: Sequence[ElementType]
 ) -> Iterator[tuple[Array, Array]]:
-    """Yield each output rounded to its declared type, in two versions, which may differ where f64 or the declared type overflows.
+    """Yield each output in f64 rounded to its declared type, in two versions.
 
-    Where only one of the two results is finite, the first version has that of the declared type, the second that of f64.
+    Where only one of the rounded output and the output computed in the declared type is finite, the first version has the
+    latter, and the second the former.
 
     Args:
         exact: the outputs in f64.

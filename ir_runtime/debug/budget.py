@@ -218,7 +218,8 @@ def budget(
     >>> costs.remaining < costs.total
     True
 
-    These are layers that multiply matrices, such as MatMul and Convolution; with ``w8a8``, all that NNCF's ``quantize`` quantizes.
+    The measured layers are those that multiply matrices, such as MatMul and Convolution, or with ``w8a8`` or ``stored``,
+    those that are quantized.
 
     Args:
         model: the model; it is not changed.

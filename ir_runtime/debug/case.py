@@ -42,7 +42,8 @@ class Numerics:
     """Where a runtime rounds, and to which types.
 
     Args:
-        precision: the type that products and boundaries of nodes round to: ``f32``, ``bf16`` or ``f16``.
+        precision: the type to which inputs of products, and results between execution nodes, are rounded: ``f32``, ``bf16`` or
+            ``f16``. An execution node is a layer as a runtime executes it, with those fused into it.
         wide: the ids of layers that compute in f32 regardless.
         held: the ids of layers with f32 outputs, which consumers may round.
         groups: the number of activations per scale by product id, for products with activations quantized to 8 bits.
@@ -357,7 +358,7 @@ class Case:
         wide: the reference in f64.
         feeds: an array for each input.
         seen: the observations; the caller must drop its own references to the tensors, as they may exceed memory.
-        types: ``real`` or ``declared``.
+        types: ``real``, or ``declared`` to round tensors that the model declares as f16 or bf16.
     """
 
     def __init__(

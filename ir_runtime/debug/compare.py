@@ -118,7 +118,7 @@ def judge(
         inputs: as for a compiled model.
         side: the judged execution.
         inside: also compare intermediate tensors, not only outputs.
-        types: ``real`` or ``declared``.
+        types: ``real``, or ``declared`` to round tensors that the model declares as f16 or bf16.
         precision: the precision of a side that does not report it.
         names_mistakes: search for a mistake that explains errors beyond rounding.
     """

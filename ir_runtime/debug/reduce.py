@@ -78,7 +78,7 @@ def reduce(
         model: the model; it is not changed.
         inputs: as for a compiled model.
         side: the judged execution: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`, such as a `Command`.
-        out: a new folder for the part, its inputs, a program that shows the difference, and a text for an issue.
+        out: a new or empty folder for the part, its inputs, a program that shows the difference, and a text for an issue.
         keep_values: keep weights and inputs instead of randomizing them.
         states: values of variables before the run, by id; by default their initial values.
 
@@ -86,7 +86,7 @@ def reduce(
         the part. If rounding explains all differences, it is false, and nothing is written.
 
     Raises:
-        InputError: if the side cannot run parts of the model, or the folder cannot be created.
+        InputError: if the side cannot run parts of the model, or the folder is not empty or cannot be written.
         Interrupted: on Ctrl-C, with the smallest part so far.
         TimedOut: when the time is up, likewise.
     """
