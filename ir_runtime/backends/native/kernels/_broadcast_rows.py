@@ -55,7 +55,10 @@ class BroadcastJob(NestJob):
 
 
 def broadcast_task(name: str, compute: Device[..., None]) -> Task:
-    """Return a task that calls ``compute(job, out, a, b, c, count)`` for each row of a block."""
+    """Return a task that calls ``compute(job, out, a, b, c, count)`` for each row of each block of a loop nest.
+
+    ``out`` and ``a`` to ``c`` are the addresses of the row in the result and the operands, ``count`` its elements.
+    """
 
     def compute_block(
         job: BroadcastJob, operands: Addresses, place: Place, rows: int, columns: int, room: int

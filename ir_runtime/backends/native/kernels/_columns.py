@@ -186,8 +186,8 @@ class AxesPlan(NamedTuple):
 def known_axes(data: Value, axes: Value) -> frozenset[int] | None:
     """Return constant ``axes`` of f32 data as nonnegative numbers, or ``None``.
 
-    ``None`` means that the data is not f32, that its rank or the axes are unknown, or that an axis is out of range or
-    repeated.
+    ``None`` means that the data is not f32, that its rank or the axes are unknown, that there are no axes, or that an axis is
+    out of range or repeated.
     """
     rank, constant = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or not constant or any(not -rank <= axis < rank for axis in constant):
@@ -201,7 +201,8 @@ def plan_axes(
 ) -> AxesPlan:
     """Plan the processing of the axes ``along`` of data with a shape and strides.
 
-    If these axes are not adjacent in memory, the plan moves them to the end.
+    If these axes are not adjacent in memory, the plan moves them to the end. ``keep_dims`` says whether they remain, with
+    length 1, in the shape of a reduction's result.
     """
     order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
     places = [place for place, axis in enumerate(order) if axis in along]

@@ -56,7 +56,7 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 class CopyJob(NestJob):
-    """Parameters of `COPY`.
+    """Parameters of `COPY`; all strides are in bytes.
 
     ``form`` is `ROWS`, `SQUARES` or `ELEMENTS`, and ``size`` the element size in bytes. ``middle`` is the length of
     a loop between those over rows and columns, with strides ``middle_stride`` in the source and ``middle_width`` in
@@ -96,7 +96,10 @@ def _transpose_part(
 
 @device
 def _transpose(job: CopyJob, x: int, out: int, top: int, left: int, rows: int, columns: int) -> None:
-    """Transpose a block square by square; the last square along each axis of the array may overlap the previous one."""
+    """Transpose a block square by square; the last square along each axis of the array may overlap the previous one.
+
+    The block starts at row ``top`` and column ``left``; ``x`` and ``out`` are the addresses of its first element.
+    """
     tall, wide, apart, width = job.rows, job.columns, job.stride, job.width
     x, out = x - WORD * top - left * apart, out - WORD * left - top * width
     for row in range(top, top + rows, LANES):
@@ -133,12 +136,14 @@ COPY = nest_task("copy", _copy_block)
 
 
 def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
-    """Copy an array by the `COPY` task; return ``False``, without copying, if the task does not support the layouts.
+    """Copy an array by the `COPY` task and return ``True``, or leave the copy to NumPy and return ``False``.
+
+    It returns ``False`` if the task does not support the layouts or the dtype, and as ``most`` describes.
 
     Args:
         x: the source.
         out: the destination, of the same shape and element size.
-        most: the array size above which element-wise copies are left to NumPy.
+        most: the number of elements above which arrays are not copied element by element, but left to NumPy.
     """
     if not x.size or x.dtype.hasobject:
         return not x.dtype.hasobject
@@ -158,7 +163,10 @@ def copy_if_recording(x: Array, out: Array) -> bool:
 
 
 def broadcast_copy(x: Array, shape: _Shape) -> Array | None:
-    """Broadcast an array to a contiguous array of a shape; return ``None`` if `COPY` does not support it."""
+    """Broadcast an array to a shape; return a contiguous copy, the array itself if it needs no copy, or ``None``.
+
+    ``None`` means that `copy` leaves the array to NumPy.
+    """
     if x.shape == shape and x.flags.c_contiguous:
         return x
     out = empty(shape, x.dtype)
@@ -169,7 +177,7 @@ def broadcast_copy(x: Array, shape: _Shape) -> Array | None:
 def _job(shape: _Shape, strides: _Shape, widths: _Shape, size: int) -> tuple[Array, bool] | None:
     """Return a `CopyJob` and whether it copies element by element, or ``None`` if the axes or element size are unsupported.
 
-    ``strides`` are those of the source, ``widths`` those of the target.
+    ``strides`` are the byte strides of the source, ``widths`` those of the target.
     """
     if size not in SIZES:
         return None
@@ -194,7 +202,10 @@ def _row_job(axes: list[_Axis], size: int) -> tuple[Array, bool] | None:
 
 
 def _square_job(axes: list[_Axis], place: int) -> tuple[Array, bool] | None:
-    """Return a job that transposes squares: axis 0 is contiguous in the target, axis ``place`` in the source."""
+    """Return the same as `_job` for a copy that transposes squares; ``None`` if there are too many axes.
+
+    Axis 0 is contiguous in the target, axis ``place`` in the source.
+    """
     columns, rows = axes[0], axes[place]
     others = [axis for index, axis in enumerate(axes) if index not in (0, place)]
     tall = min(max(SIDE, BLOCK // _whole_vectors(columns[0])), _whole_vectors(rows[0])) // LANES * LANES
@@ -220,7 +231,15 @@ def _nest_axes(axes: list[_Axis]) -> list[_Axis]:
 def _fill_job(
     axes: list[_Axis], size: int, form: int, fields: dict[str, object] | None, middle: _Axis = (1, 0, 0)
 ) -> tuple[Array, bool] | None:
-    """Return a `CopyJob` and whether it copies element by element; ``None`` if ``fields`` is ``None``."""
+    """Return a `CopyJob` and whether it copies element by element; ``None`` if ``fields`` is ``None``.
+
+    Args:
+        axes: the axes of columns, rows and planes.
+        size: the element size in bytes.
+        form: the ``form`` of the job.
+        fields: the fields from `nest_fields`.
+        middle: the axis of the loop between those over rows and columns.
+    """
     if fields is None:
         return None
     job = CopyJob.fill(
@@ -231,7 +250,10 @@ def _fill_job(
 
 
 def merge_axes(shape: _Shape, strides: _Shape, widths: _Shape) -> list[_Axis]:
-    """Return each axis as (length, source stride, target stride), innermost in the target first, with adjacent axes merged."""
+    """Return the axes as (length, source stride, target stride), sorted by target stride, innermost first.
+
+    Adjacent axes are merged where both strides allow it, and axes of length 1 are left out. Strides are in bytes.
+    """
     axes = [axis for axis in zip(shape, strides, widths, strict=True) if axis[0] != 1]
     axes.sort(key=lambda axis: (abs(axis[2]), abs(axis[1])))
     merged = axes[:1]
@@ -266,7 +288,7 @@ def contiguous(x: Array) -> Array:
 
 
 def reshape(x: Array, shape: tuple[int, ...]) -> Array:
-    """Reshape an array in C order, as a view if its strides allow."""
+    """Reshape an array in C order: return a view if its strides allow, else a copy."""
     return (x if is_view(x, shape) else contiguous(x)).reshape(shape)
 
 

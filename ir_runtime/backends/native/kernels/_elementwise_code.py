@@ -70,7 +70,7 @@ def _remainder(
     emit: Emit, x: Value, y: Value, finish: Callable[[Value], Value], in_f64: Callable[[Emit, Value, Value],
     Value],
 ) -> Value:  # fmt: skip
-    """Return ``finish`` of the truncated remainder of ``x / y``, or ``in_f64`` if any quotient is 2^22 or more.
+    """Return ``finish`` of the truncated remainder of ``x / y``, or ``in_f64(emit, x, y)`` if any quotient is 2^22 or more.
 
     Targets without FMA always use ``in_f64``.
     """
@@ -143,7 +143,7 @@ _SINGLE = 50
 
 
 class Opcode(IntEnum):
-    """Operations on the current result and an operand; opcodes from `ABSOLUTE` on are unary.
+    """Operations on the current result and an operand; those numbered `ABSOLUTE` or higher are unary.
 
     ``SUBTRACT_FROM``, ``DIVIDE_INTO`` and the names with ``_OF`` swap the operands.
     """
@@ -238,9 +238,9 @@ def combine(  # noqa: PLR0913 (values in registers)
     emit: Emit, code: Value, single: Value, out: Value, x: Value, y: Value, rows: Value, count: Value,
     apart: Value,
 ) -> None:  # fmt: skip
-    """Apply a binary operation to contiguous rows ``x[rows, count]`` and rows of ``y``, which are ``apart`` bytes apart.
+    """Store in ``out`` a binary operation of contiguous rows ``x[rows, count]`` and of rows of ``y``, ``apart`` bytes apart.
 
-    If ``single``, each row of ``y`` is one number, broadcast along the row of ``x``.
+    ``code`` is an `Opcode`. If ``single``, each row of ``y`` is one number, broadcast along the row of ``x``.
     """
     step = emit.builder.mul(count, emit.i64(4))
 
@@ -285,7 +285,7 @@ def emit_rows(
 
     Args:
         emit: the code emitter.
-        arguments: the addresses and strides.
+        arguments: where the rows and the parameters are, as described at `RowArguments`.
         count: the number of parameters that the formula takes.
         formula: returns the vector of results.
     """
@@ -319,7 +319,10 @@ def normalize_rows(  # noqa: PLR0913 (values in registers)
     emit: Emit, out: Value, x: Value, stride: Value, parameters: Value, plane: Value, apart: Value, single: Value,
     rows: Value, count: Value,
 ) -> None:  # fmt: skip
-    """Apply BatchNormInference to rows; the parameters are mean, deviation, factor and shift, as in `RowArguments`."""
+    """Apply BatchNormInference to rows; its parameters are mean, deviation, factor and shift.
+
+    The arguments after ``emit`` are described at `RowArguments`.
+    """
     emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), 4, _normalize)
 
 
@@ -357,7 +360,7 @@ def fake_quantize(  # noqa: PLR0913 (values in registers)
 ) -> None:  # fmt: skip
     """Apply FakeQuantize to rows of f32 that are ``stride`` bytes apart in ``x`` and ``out``.
 
-    ``parameters`` holds one plane for each `QuantizeParameter`, as in `RowArguments`.
+    ``parameters`` holds one plane for each `QuantizeParameter`; all arguments after ``emit`` are described at `RowArguments`.
     """
     emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), len(P), _quantize)
 

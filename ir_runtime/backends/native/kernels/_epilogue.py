@@ -84,7 +84,10 @@ class Activation(NamedTuple):
 
 
 def activation_of(op: Operation, inputs: Sequence[Value]) -> Activation | None:
-    """Return the activation that an operation applies to its first input, or ``None`` if it is none of f32."""
+    """Return the activation that an f32 operation applies to its first input.
+
+    Returns ``None`` for other operations and element types, and for parameters that kernels do not support.
+    """
     if not inputs or not is_f32(*inputs) or type(op) not in _CONVERTERS:
         return None
     return _CONVERTERS[type(op)](op, inputs)
@@ -301,7 +304,7 @@ class Epilogue:
 
 
 def _multiply_row(values: Array | None, row: Array, missing: float = 1) -> Array | None:
-    """Return ``values * row``, with values of ``None`` standing for ``missing``, 0 or 1."""
+    """Return ``values * row``, where ``values`` of ``None`` stands for ``missing``: 1, or 0, for which it returns ``None``."""
     if values is None:
         return row if missing else None
     return values * row

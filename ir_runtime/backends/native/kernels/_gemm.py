@@ -1,4 +1,7 @@
-"""Products with packed weights: of matrices, and of NHWC windows with filters (convolution as implicit GEMM)."""
+"""Products with packed weights: of matrices, and of NHWC windows with filters (convolution as implicit GEMM).
+
+A row of the left operand is read in taps: contiguous pieces of equal length, whose distances in memory may differ.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +156,13 @@ class Gemm:
             self.run(x, out, extras, axis, rows, describe, weights)
 
     def _job(self, count: int, rows: Rows, residual: int) -> tuple[Array, int]:
-        """Return a `GemmJob` and the number of threads to run it, given the element size of the residual in bytes."""
+        """Return a `GemmJob` and the number of threads to run it.
+
+        Args:
+            count: the most threads to use.
+            rows: the rows of the left operand.
+            residual: the size of a residual's element in bytes.
+        """
         windows = np.zeros(1, np.int64) if rows.windows is None else rows.windows.record()
         work = rows.rows * self.columns * (self.taps * self.depth + self.packed_epilogue.cost)
         shared = count if pays_to_share(computed=work) else 1
@@ -195,7 +204,7 @@ class Gemm:
         return rows.layout is Layout.PADDED and rows.windows is not None and self.can_skip(rows.windows)
 
     def can_skip(self, windows: Windows) -> bool:
-        """Return whether to skip taps in padding: if enough of them are, and the weights are finite."""
+        """Return whether to skip taps in padding: if enough of them lie there, and the weights are finite."""
         return windows.share_inside() < 1 - MIN_SKIPPED and self.panels.is_finite
 
 

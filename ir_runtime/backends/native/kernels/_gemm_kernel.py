@@ -1,9 +1,9 @@
 """The GEMM kernels: they write row addresses to an indirection buffer and multiply the rows by packed panels.
 
 A unit of work is a chunk of rows by one panel. Convolution is an implicit GEMM: instead of copying windows (im2col), the
-kernel fills a buffer with pointers to them (Dukhan 2019, "The Indirect Convolution Algorithm", arXiv:1907.02129). If all
-windows lie inside the data, a tap is a row of the window. Otherwise a tap is one element of the window, and elements in
-the padding point to a row of zeros.
+kernel fills a buffer with pointers to their taps, the contiguous pieces of a window (Dukhan 2019, "The Indirect Convolution
+Algorithm", arXiv:1907.02129). If all windows lie inside the data, a tap is a row of the window. Otherwise a tap is one
+element of the window, and elements in the padding point to a row of zeros.
 
 With few channels, an address for each element of each window is slow. Then the lines that a chunk of windows reads are
 copied and padded with zeros; the copies stay in the cache. In a copy, a row of a window is contiguous again and is one tap.
@@ -152,7 +152,11 @@ LOOKUP_WORK, COPY_SHARE = 2.5, 0.04
 
 
 class CopiedLines(Descriptor):
-    """The buffer with the copies of a chunk's lines: lines per plane of the kernel, bytes per line, and its size in bytes."""
+    """The buffer that holds the copies of the lines which a chunk of windows reads.
+
+    ``lines`` is the number of copied lines for each plane of the kernel, ``pitch`` the bytes of a copied line with its padding,
+    and ``size`` the bytes of the buffer.
+    """
 
     lines: i64
     pitch: i64
@@ -213,7 +217,10 @@ def _copy_line(source: int, count: int, target: int, before: int, pitch: int) ->
 def _copy_lines(
     x: int, g: WindowRecord, copied: CopiedLines, room: int, image: int, plane: int, line: int, count: int
 ) -> None:
-    """Copy the lines of data that ``count`` lines of windows read, starting at ``line`` of ``plane``."""
+    """Copy the lines of data that ``count`` lines of windows read to the buffer ``room``.
+
+    ``image``, ``plane`` and ``line`` are the indices of the first of these lines in the result.
+    """
     element, tall = g.element, load_i64(g, WindowRecord.lengths + 1)
     deep, wide = load_i64(g, WindowRecord.lengths), load_i64(g, WindowRecord.lengths + 2)
     lines, pitch = copied.lines, copied.pitch
@@ -231,7 +238,10 @@ def _copy_lines(
 
 @device
 def _copy_windows(places: int, x: int, job: GemmJob, first: int, rows: int, room: int) -> None:
-    """Copy the lines that windows read to ``room``, and write the address of each window's first element to ``places``."""
+    """Copy the lines that windows read to ``room``, and write the address of each window's first element to ``places``.
+
+    The windows are those of ``rows`` result rows, the first of which is ``first``.
+    """
     g, copied = WindowRecord.at(job.windows), CopiedLines.at(job.copied)
     deep, tall = load_i64(g, WindowRecord.out), load_i64(g, WindowRecord.out + 1)
     wide, pitch = load_i64(g, WindowRecord.out + 2), copied.pitch
@@ -326,7 +336,11 @@ def _place_padded(places: int, x: int, g: WindowRecord, first: int, rows: int, s
 
 @routine(*[types.int64] * 7)
 def _place_rows(job: GemmJob, places: int, x: int, start: int, count: int, step: int, room: int) -> None:
-    """Fill the indirection buffer ``places`` for ``count`` rows; a routine, so that all kernels share its code."""
+    """Fill the indirection buffer ``places`` for ``count`` rows; a routine, so that all kernels share its code.
+
+    ``start`` is the index of the first row, ``step`` the bytes between the tables of two taps, and ``room`` the buffer for
+    copies of lines.
+    """
     layout, geometry = job.layout, WindowRecord.at(job.windows)
     if layout == 0:
         apart = job.row_stride
@@ -482,7 +496,10 @@ STAGED_ROWS = ROW_MULTIPLE
 def _compute_staged(
     job: GemmJob, entry: Panel, places: int, step: int, count: int, out: int, other: int, stored: int
 ) -> None:
-    """Multiply rows by a panel into an f32 block, apply the post-ops there, and round it to the result in bf16."""
+    """Multiply rows by a panel into an f32 block, apply the post-ops there, and round it to the result in bf16.
+
+    ``other`` is the address of the residual, or 0, and ``stored`` a `StoredTypes`; for the others, see `gemm_task`.
+    """
     vectors, last, epilogue = entry.vectors, entry.last_columns, job.epilogue
     width, column = (vectors - 1) * LANES + last, 4 * entry.column
     stride, apart = job.out_stride, job.residual_stride
@@ -533,7 +550,11 @@ BF16_GEMM = gemm_task("_bf16_gemm", _block)
 
 
 class RoundJob(Descriptor):
-    """Parameters of `_round_all`: rows, elements per row, elements per row with padding, and rows per unit of work."""
+    """Parameters of `_round_all`.
+
+    ``depth`` is the number of elements in each of the ``rows`` rows, ``stored`` the same with padding, and ``chunk`` the number of
+    rows in a unit of work.
+    """
 
     rows: i64
     depth: i64

@@ -1,8 +1,9 @@
 """GEMM micro-kernels: tiles of several rows by several vectors of columns, with accumulators in registers.
 
 A table of addresses (an indirection buffer) locates the rows of the left operand, so the windows of a convolution are
-rows too: their taps are read one after the other. The right operand is packed in panels, in the order in which it is read.
-Both are read as 32-bit words: one f32 or two bf16. Sums are f32; the residual and the result may be bf16.
+rows too: their taps (contiguous pieces) are read one after the other. The right operand is packed in panels, in the order
+in which it is read. Both are read as 32-bit words: one f32 or two bf16. Sums are f32; the residual and the result may be
+bf16.
 
 With few rows, reading the right operand limits the speed, so f32 rows may be multiplied by bf16 columns. Widening these
 takes as long as the products of one row.
@@ -282,7 +283,7 @@ def _accumulate_tap(
 def _products(
     emit: Emit, product: WordProduct, lines: Sequence[Value], along: Value, state: Sequence[Value], vectors: int, count: int
 ) -> list[Value]:  # fmt: skip
-    """Add the products of ``count`` words of each row, from byte offset ``along`` on, to ``state``."""
+    """Add the products of ``count`` words of each row, starting at byte offset ``along``, to ``state``."""
     place, *sums = state
     for word in range(count):
         columns = [

@@ -331,8 +331,8 @@ def levels_panel(  # noqa: PLR0913 (values in registers)
 class LevelsGemmJob(MapJob):
     """Parameters of `levels_gemm`.
 
-    ``depth`` counts the 32-bit words of a tap. Threads take ``chunk`` rows at a time, or, if ``by_panel``, ``chunk``
-    panels. ``ahead`` points to one `AheadRecord` per share.
+    ``depth`` counts the 32-bit words of a tap, a contiguous piece of a window. Threads take ``chunk`` rows at a time, or, if
+    ``by_panel``, ``chunk`` panels. ``ahead`` points to one `AheadRecord` for each of the ``shares`` of `share_starts`.
     """
 
     rows: i64
@@ -360,7 +360,19 @@ class AheadRecord(Descriptor):
 def _write_addresses(  # noqa: PLR0913 (values in registers)
     table: int, base: int, first: int, rows: int, width: int, plane: int, image: int, line: int, pixel: int
 ) -> None:  # fmt: skip
-    """Write the addresses of ``rows`` consecutive pixels of a map to a table."""
+    """Write the addresses of ``rows`` consecutive pixels of a map to a table.
+
+    Args:
+        table: the table.
+        base: the address of pixel 0.
+        first: the index of the first pixel to write, counted across images without borders.
+        rows: the number of pixels.
+        width: the pixels in a line.
+        plane: the pixels in an image.
+        image: the bytes between images.
+        line: the bytes between lines.
+        pixel: the bytes between pixels.
+    """
     r, index = 0, first
     while r < rows:
         n = index // plane
@@ -378,7 +390,10 @@ def _write_addresses(  # noqa: PLR0913 (values in registers)
 def _write_tables(
     job: LevelsGemmJob, tables: int, out: int, x: int, other: int, start: int, count: int, size: int
 ) -> None:
-    """Write the pixel addresses of the data, the result and the residual to three tables of ``size`` bytes each."""
+    """Write the addresses of ``count`` pixels, the first with index ``start``, to three tables of ``size`` bytes each.
+
+    The tables are those of the data, of the result, and of the residual, if there is one.
+    """
     width, plane = job.width, job.plane
     _write_addresses(
         tables, x + job.x_offset, start, count, width, plane, job.x_image, job.x_line, job.x_pixel
@@ -398,7 +413,11 @@ def _write_tables(
 def _multiply_panels(
     job: LevelsGemmJob, tables: int, size: int, rows: int, first: int, count: int, share: int
 ) -> None:  # fmt: skip
-    """Multiply the rows in the tables by ``count`` panels, prefetching the panel after each, finally that of the next layer."""
+    """Multiply the ``rows`` rows in the tables by ``count`` panels, the first with index ``first``.
+
+    Each product prefetches the weights of the panel after it, or, if that is the last (of ``share``, if threads take panels),
+    the first weights of the next layer.
+    """
     weights, end = job.weights, job.panels
     if job.by_panel != 0:
         end = load_i64(job.starts, share + 1)
@@ -425,7 +444,10 @@ def _multiply_panels(
 
 @device
 def _fill_borders(job: LevelsGemmJob, out: int, first: int, count: int) -> None:
-    """Fill the border of the result around ``count`` rows, or, if threads take panels, a proportional part of the border."""
+    """Fill the border of the result around rows ``first`` to ``first + count``.
+
+    If threads take panels, ``first`` and ``count`` are panels, and a proportional part of the border is filled.
+    """
     width = job.width
     if job.by_panel != 0:
         lines = job.rows // width

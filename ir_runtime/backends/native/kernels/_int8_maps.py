@@ -2,8 +2,9 @@
 
 Maps are channels-last. Channels are padded to whole vectors, and pixels have a border filled with the level of zero.
 
-The units of each layer are divided into shares, one per thread: a thread takes the units of its own share first, then
-those of other shares. Shares are the same in every layer, so that a thread reads the data that it has written to its cache.
+The units of work of each layer are divided into shares, one per thread: a thread takes the units of its own share first,
+then those of other shares. Shares are the same in every layer, so that a thread reads the data that it has written to its
+cache.
 
 Integer weights have one scale per output channel; they are extracted from the layers that dequantize them.
 """
@@ -139,7 +140,10 @@ def fill_borders(record: BorderRecord, out: int, first: int, count: int) -> None
 
 @device
 def share_of_lines(lines: int, first: int, count: int, units: int) -> tuple[int, int]:
-    """Divide ``lines`` among ``units``, and return the first line and the number of lines of ``count`` units from ``first``."""
+    """Divide ``lines`` evenly among ``units`` units of work; return the lines of ``count`` units, the first of them ``first``.
+
+    The lines are returned as the index of the first one and their number.
+    """
     begin = first * lines // units
     return begin, (first + count) * lines // units - begin
 
@@ -218,7 +222,7 @@ MAX_SHARES = _LINES * _WORDS
 
 
 def share_starts(units: int, shares: int) -> Array:
-    """Divide units evenly into shares; return the first unit of each share, followed by the number of units."""
+    """Divide units of work evenly into shares; return the first unit of each share, followed by the number of units."""
     return np.arange(shares + 1, dtype=np.int64) * units // shares
 
 
@@ -350,7 +354,10 @@ def _levels(x: Array, limits: Sequence[Array]) -> Array:
 
 
 def _match_fake_quantize(context: MatchContext, layer: Layer) -> _Levels | None:
-    """Match ``Constant -> FakeQuantize`` with at most 256 levels."""
+    """Return the weights that ``Constant -> FakeQuantize`` with at most 256 levels computes.
+
+    Returns ``None`` for other layers, and unless the input and output ranges have positive widths.
+    """
     ports, op = context.sources(layer), layer.op
     data = _constant(context, ports[0])
     if data is None or not isinstance(op, FakeQuantize) or op.levels > 256:
@@ -370,7 +377,10 @@ def _match_fake_quantize(context: MatchContext, layer: Layer) -> _Levels | None:
 
 
 def _match_dequantize(context: MatchContext, layer: Layer) -> _Levels | None:
-    """Match ``Constant -> Convert -> Subtract -> Multiply`` of i8 or u8; the Subtract is optional."""
+    """Return the weights that ``Constant -> Convert -> Subtract -> Multiply`` computes from i8 or u8; the Subtract is optional.
+
+    Returns ``None`` for other layers, and unless all scales are positive.
+    """
     if not isinstance(layer.op, Multiply):
         return None
     sources = context.sources(layer)

@@ -252,7 +252,7 @@ def _windows(  # noqa: PLR0913 (values in registers)
 
 @device
 def _row(job: LevelsWindowsJob, x: int, out: int, first: int, count: int) -> None:
-    """Compute ``count`` channel vectors of one result row, from vector ``first`` on."""
+    """Compute ``count`` channel vectors of one result row, starting with vector ``first``."""
     form, columns = job.form, job.width
     pixel, step = job.x_pixel, job.y_pixel
     tall, across = job.kernel_height, job.kernel_width
@@ -299,7 +299,10 @@ def _block_rows(job: LevelsWindowsJob, x: int, out: int, rows: int, first: int, 
 
 @device
 def _rows_together(job: LevelsWindowsJob, unit: int, last: int, count: int) -> int:
-    """Return how many result rows to compute next by `_block_rows`: 0 (use `_row`), 1 or `TALL`."""
+    """Return how many result rows to compute next by `_block_rows`: 0 (use `_row`), 1 or `TALL`.
+
+    ``unit`` is the next row, ``last`` the end of the rows to compute, and ``count`` the number of channel vectors.
+    """
     if job.blocks == 0 or count < BLOCK:
         return 0
     down, height = job.stride_down, job.plane
@@ -309,7 +312,7 @@ def _rows_together(job: LevelsWindowsJob, unit: int, last: int, count: int) -> i
 
 @Task
 def levels_windows(call: int, job: LevelsWindowsJob, out: int, x: int) -> None:
-    """Slide windows over the map A; a unit of work is one result row, or one channel vector.
+    """Compute a depthwise convolution or a max pooling of the map A; a unit of work is one result row, or one channel vector.
 
     The job's ``plane`` is the number of rows of an image.
     """

@@ -186,7 +186,7 @@ def align_strides(
 
 
 def operand_axes(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
-    """Restrict the axis order of a result to an operand, which may lack leading axes."""
+    """Return the axis order of an operand of a shape, which may lack leading axes, given the ``order`` of the result."""
     missing = len(order) - len(shape)
     return tuple(axis - missing for axis in order if axis >= missing)
 

@@ -129,6 +129,14 @@ def chunk_rows(
 
     The rows of a unit are a multiple of the heights of all tiles, or, if there would be few units per thread, of the
     height of the wide tile.
+
+    Args:
+        rows: the number of rows of the left operand.
+        row_bytes: the bytes that each row adds to the data read.
+        weight_bytes: the bytes of the packed right operand.
+        panels: the number of its panels.
+        threads: the number of threads.
+        cached: the bytes that stay in the cache.
     """
     row_bytes = max(row_bytes, 1)
     heavy = weight_bytes > cached.weights and rows * row_bytes < weight_bytes
@@ -151,7 +159,10 @@ def chunk_rows(
 
 @device
 def unit_place(unit: int, by_panel: int, chunks: int, panels: int) -> tuple[int, int]:
-    """Return the indices of the panel and of the row chunk of a unit."""
+    """Return the indices of the panel and of the row chunk of a unit of work, given the numbers of chunks and of panels.
+
+    If ``by_panel``, consecutive units share a panel, else a row chunk.
+    """
     if by_panel != 0:
         panel, chunk = unit // chunks, unit % chunks
     else:
@@ -366,7 +377,11 @@ class FusedOfRun(FusedKernel):
 
 
 class PackJob(Descriptor):
-    """Parameters of a `pack_task`: the number of panels, addresses, sizes, and strides in bytes."""
+    """Parameters of a `pack_task`.
+
+    ``table``, ``filters`` and ``scale`` are the addresses of the `Panel` records, of the matrices, and of a factor per column.
+    A column has ``taps`` taps of ``depth`` elements; each group has ``columns`` columns. Strides are those of the matrices in bytes.
+    """
 
     panels: i64
     table: i64
@@ -580,9 +595,10 @@ def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
 
 
 def panels_product(multiply_panel: Routine | Device[..., None]) -> Device[..., None]:
-    """Return a function that multiplies rows by the panels of `pack_rows` or `pack_transposed`, up to column ``until``.
+    """Return a function that multiplies rows by the panels of `pack_rows` or `pack_transposed`.
 
-    The panels have ``length`` words per column, of which the first ``depth`` are multiplied.
+    The function computes at least the columns below its argument ``until``. The panels have ``length`` words per column, of
+    which the first ``depth`` are multiplied.
 
     Args:
         multiply_panel: multiplies rows by one panel, with the parameters of `gemm_panel`.

@@ -305,7 +305,7 @@ STEPS: dict[Reduction, Steps] = {
 
 
 class ReductionJob(ColumnsJob):
-    """Parameters of `REDUCE`; ``code`` is a `Reduction`."""
+    """Parameters of `REDUCE`; ``code`` is a `Reduction`, and means are sums divided by ``divisor``."""
 
     code: i64
     divisor: i64
@@ -406,7 +406,10 @@ SOFTMAX_COLUMNS = columns_task("softmax", _softmax_block)
 
 
 def reduce_columns(x: Array, out: Array, sizes: Sizes, code: int, divisor: int) -> None:
-    """Reduce the middle axis of a contiguous array ``[outer, length, inner]``; ``code`` is a `Reduction`."""
+    """Reduce the middle axis of a contiguous f32 array of ``sizes`` ``[outer, length, inner]``.
+
+    ``code`` is a `Reduction`; means are sums divided by ``divisor``.
+    """
     run_columns(REDUCE, x, out, ReductionJob.fill(**column_sizes(sizes), code=code, divisor=divisor))
 
 

@@ -65,7 +65,10 @@ def copy_padded(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 @instruction(*[types.int64] * 6)
 def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value) -> None:
-    """Store the dot products of row ``x`` with ``rows`` rows of ``y``, which are ``stride`` bytes apart."""
+    """Store in ``out`` the dot products of row ``x`` with each of ``rows`` rows of ``y``, which are ``stride`` bytes apart.
+
+    All rows have ``count`` f32 elements.
+    """
     builder = emit.builder
     at_once = 4
     steps = [builder.mul(stride, emit.i64(i)) for i in range(at_once)]
@@ -110,7 +113,10 @@ def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: 
 def add_weighted_rows(
     emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value
 ) -> None:
-    """Add the weighted sum of ``rows`` rows of ``y``, which are ``stride`` bytes apart, to row ``out``."""
+    """Add to the row ``out`` the sum of ``rows`` rows of ``y``, ``stride`` bytes apart, each times its element of ``weights``.
+
+    All rows have ``count`` f32 elements.
+    """
     for offset, access in emit.strips(count, 8):
         places = [emit.at(offset, 4 * LANES * j) for j in range(len(access))]
         start = [load(emit.at(out, place)) for (load, _), place in zip(access, places, strict=True)]

@@ -135,7 +135,7 @@ def transform_filters(w: Array, scale: Array) -> PackedPanels:
 
 
 class TransformJob(Descriptor):
-    """Parameters of `_transform_all`; ``panels`` is the number of panels per matrix, ``channels`` that of input channels."""
+    """Parameters of `_transform_all`: ``panels`` counts the panels of one matrix, ``channels`` the input channels."""
 
     panels: i64
     table: i64
@@ -227,7 +227,10 @@ class WinogradJob(Descriptor):
 def _transform_input(
     job: WinogradJob, x: int, out: int, apart: int, begin: int, end: int, places: int
 ) -> None:
-    """Transform input tiles ``begin`` to ``end`` of all channels, storing the first at ``out``."""
+    """Transform all channels of input tiles ``begin`` to ``end``, storing the first tile at ``out``.
+
+    The 36 elements of a transformed tile are ``apart`` bytes apart; ``places`` is scratch memory for addresses.
+    """
     height, width, channels = job.height, job.width, job.channels
     down, across = (job.out_height + 3) // 4, (job.out_width + 3) // 4
     zeros, size = job.zeros, 4 * channels
@@ -249,7 +252,18 @@ def _transform_input(
 def _multiply_tiles(
     job: WinogradJob, index: int, tiles: int, x: int, x_apart: int, out: int, out_apart: int, places: int
 ) -> None:
-    """Multiply transformed tiles by one panel of one of the 36 matrices; ``index`` counts the panels of all matrices."""
+    """Multiply ``tiles`` transformed tiles by one panel of one of the 36 matrices.
+
+    Args:
+        job: the job.
+        index: the index of the panel, counted through all matrices.
+        tiles: the number of tiles.
+        x: the address of the transformed tiles.
+        x_apart: the bytes between the 36 elements of a transformed tile.
+        out: the address of the products.
+        out_apart: the bytes between the 36 elements of a tile of products.
+        places: scratch memory for addresses.
+    """
     panels = job.panels
     element = index // panels
     size = 4 * job.channels
@@ -298,7 +312,21 @@ def _transform_output(  # noqa: PLR0913 (values in registers)
     job: WinogradJob, x: int, y: int, first: int, second: int, tiles: int, apart: int, begin: int, end: int, places: int,
     spare: int,
 ) -> None:  # fmt: skip
-    """Apply the inverse transform and the epilogue to tiles ``begin`` to ``end``; recompute tiles that are not finite."""
+    """Apply the inverse transform and the epilogue to tiles ``begin`` to ``end``; recompute tiles that are not finite.
+
+    Args:
+        job: the job.
+        x: the input of the convolution, for tiles that are recomputed.
+        y: the result.
+        first: the first extra tensor of the epilogue.
+        second: the second extra tensor of the epilogue.
+        tiles: the address of the products of tile ``begin``.
+        apart: the bytes between the 36 elements of a tile.
+        begin: the first tile.
+        end: the tile after the last.
+        places: scratch memory for addresses.
+        spare: scratch memory that takes the pixels of a tile outside the result.
+    """
     tall, wide, columns = job.out_height, job.out_width, job.out_channels
     down, across = (tall + 3) // 4, (wide + 3) // 4
     epilogue, size = job.epilogue, 4 * columns
@@ -335,7 +363,23 @@ def _run_blocks(  # noqa: PLR0913 (values in registers)
     call: int, job: WinogradJob, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
     after: int, tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
-    """Run all phases on one block of tiles after the other; a unit of work is a block."""
+    """Run all phases on one block of tiles after the other; a unit of work is a block.
+
+    Args:
+        call: the call of the task.
+        job: the job.
+        x: the input of the convolution.
+        y: the result.
+        first: the first extra tensor of the epilogue.
+        second: the second extra tensor of the epilogue.
+        source: scratch memory for transformed tiles.
+        target: scratch memory for products.
+        before: the bytes between the 36 elements of a transformed tile.
+        after: the bytes between the 36 elements of a tile of products.
+        tiles: the number of tiles.
+        table: scratch memory for addresses.
+        spare: scratch memory for pixels outside the result.
+    """
     block = job.block_tiles
     for begin, end in each_chunk(call, tiles, block):
         _transform_input(job, x, source, before, begin, end, table)
@@ -349,7 +393,11 @@ def _run_phases(  # noqa: PLR0913 (values in registers)
     counter: int, job: WinogradJob, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
     tiles: int, table: int, spare: int, stop: int,
 ) -> None:  # fmt: skip
-    """Run each phase on all tiles, with a barrier between phases; a unit of work is a tile or a panel."""
+    """Run each phase on all tiles, with a barrier between phases; a unit of work is a tile or a panel.
+
+    The arguments are those of `_run_blocks`, except that ``counter`` is the address of the shared counters, and ``stop`` that
+    of the word that becomes nonzero when a thread fails.
+    """
     for tile in each_counted(counter, tiles):
         _transform_input(job, x, source + 4 * tile * job.channels, before, tile, tile + 1, table)
         fetch_add(counter + 8)
@@ -366,7 +414,10 @@ def _run_phases(  # noqa: PLR0913 (values in registers)
 
 @Task
 def winograd(call: int, job: WinogradJob, y: int, x: int, first: int, second: int) -> None:
-    """Convolve the NHWC map ``x`` with 3 by 3 filters of stride 1."""
+    """Convolve the NHWC map ``x`` with 3 by 3 filters of stride 1, and store the result, after the epilogue, in ``y``.
+
+    ``first`` and ``second`` are extra tensors of the epilogue. If the job is ``shared``, ``second`` is scratch memory instead.
+    """
     counter = shared_counters(call)
     channels, columns, block = job.channels, job.out_channels, job.block_tiles
     tiles = job.images * ((job.out_height + 3) // 4) * ((job.out_width + 3) // 4)

@@ -72,7 +72,10 @@ def _count_bounds(
     emit: Emit, size: ir.Value, is_right: ir.Value, x: ir.Value, count: ir.Value, buckets: ir.Value, length: ir.Value,
     out: ir.Value,
 ) -> None:  # fmt: skip
-    """Store the number of bounds below each of ``count`` elements, by comparing each element with every bound."""
+    """Store the bucket index of each of ``count`` elements: the number of bounds that `_is_counted`, found by comparing with all.
+
+    ``size`` is the size of a result element in bytes, ``length`` the number of bounds.
+    """
 
     def go(kind: ir.Type, is_right: bool) -> None:
         for index, _, mask in emit.masked_strips(count):
@@ -132,7 +135,7 @@ def _bucketize(call: int, job: BucketizeJob, out: int, x: int, buckets: int) -> 
 
 @backend.accelerates(Bucketize)
 def bucketize(op: Bucketize, data: Value, buckets: Value) -> Kernel | None:
-    """Return a Bucketize kernel for f32 data and bounds."""
+    """Return a Bucketize kernel for f32 data and bounds, or ``None`` for other element types."""
     if not is_f32(data, buckets) or op.output_type not in (ElementType.i32, ElementType.i64):
         return None
     _bucketize.prepare()

@@ -124,14 +124,14 @@ NORMALIZE_L2 = columns_task("normalize_l2", _normalize_block, _normalize_rows)
 
 @backend.accelerates(NormalizeL2)
 def normalize_l2(op: NormalizeL2, data: Value, axes: Value) -> Kernel | None:
-    """Return a NormalizeL2 kernel for f32 data and at least one axis, all constant."""
+    """Return a NormalizeL2 kernel for f32 data of known rank and at least one axis, all constant; else ``None``."""
     along = known_axes(data, axes)
     return None if along is None else _kernel(along, op.eps, op.eps_mode == "add")
 
 
 @backend.accelerates(GRN)
 def grn(op: GRN, data: Value) -> Kernel | None:
-    """Return a GRN kernel for f32 data of rank 2 or more."""
+    """Return a GRN kernel for f32 data of rank 2 or more, else ``None``."""
     rank = data.shape.rank
     return _kernel(frozenset({1}), op.bias, True) if is_f32(data) and rank is not None and rank > 1 else None
 
@@ -271,7 +271,10 @@ RESPONSE = columns_task("response", _respond)
 
 @backend.accelerates(LRN)
 def local_response(op: LRN, data: Value, axes: Value) -> Kernel | None:
-    """Return an LRN kernel for f32 data along one constant axis, if ``alpha``, ``bias`` and ``beta`` cannot cause overflow."""
+    """Return an LRN kernel for f32 data along one constant axis, if ``alpha``, ``bias`` and ``beta`` cannot cause overflow.
+
+    Returns ``None`` in all other cases.
+    """
     along = known_axes(data, axes)
     if along is None or len(along) > 1 or not 0 <= op.alpha < np.inf or not LEAST_BIAS <= op.bias < np.inf:
         return None

@@ -153,7 +153,10 @@ def _colors(call: int, job: ColorJob, out: int, luma: int, u: int, v: int) -> No
 
 @backend.accelerates(NV12toRGB, NV12toBGR, I420toRGB, I420toBGR)
 def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
-    """Return a colour conversion kernel for u8 or f32; it leaves images narrower than a vector to the reference."""
+    """Return a colour conversion kernel for planes of u8 or f32, else ``None``.
+
+    The kernel leaves images narrower than a vector to the reference.
+    """
     if any(plane.element is not planes[0].element for plane in planes) or planes[0].element not in _TYPES:
         return None
     _colors.prepare()

@@ -40,13 +40,13 @@ __all__: list[str] = []
 
 
 def join_by_copies(parts: Sequence[Array], axis: int) -> Array:
-    """Concatenate arrays of one dtype along an axis by `COPY` tasks, or by NumPy if these do not support the layouts.
+    """Concatenate arrays of one dtype along an axis by `COPY` tasks, or by NumPy if `copy` leaves a part to it.
 
-    The result has the memory order of the first array without broadcast axes.
+    The tasks' result has the memory order of the first array without broadcast axes.
 
     Args:
         parts: the arrays, of equal rank, at least 1.
-        axis: the axis.
+        axis: the axis, not negative.
     """
     first = next((x for x in parts if all(x.strides)), parts[0])
     order = sorted(range(first.ndim), key=lambda at: -abs(first.strides[at]))
@@ -128,7 +128,7 @@ def _copy_or_round(x: int, out: int, count: int, size: int, is_rounded: int) -> 
 
 @device
 def _copy_part(job: ConcatJob, entry: Part, start: int, pixels: int, target: int, column: int) -> None:
-    """Copy the channels of one input, for ``pixels`` pixels from ``start`` on, to byte offset ``column`` of result pixels."""
+    """Copy the channels of ``pixels`` pixels of one input, starting at ``start``, to byte offset ``column`` of result pixels."""
     stride, count = entry.row_stride, entry.channels
     size, source = job.size, entry.data + start * stride
     width = size * job.channels
@@ -165,7 +165,7 @@ def _locate(call: int, job: int, out: int, x: int) -> None:
 
 @backend.accelerates(Concat)
 def channels(op: Concat, *parts: Value) -> KernelTemplate | None:
-    """Return a Concat kernel that joins f32 ``[N, C, ...]`` along channels to a channels-last result.
+    """Return a Concat kernel that joins f32 ``[N, C, ...]`` along channels to a channels-last result, else ``None``.
 
     It fuses an epilogue if the rank is 4 or more.
     """
@@ -302,9 +302,10 @@ MAX_SMALL_SIZE, MAX_ROW_SIZE = 1 << 16, 1 << 20
 
 @backend.accelerates(Concat)
 def small(op: Concat, *parts: Value) -> Kernel | None:
-    """Return a Concat kernel for any axis, if the result is small or of dynamic size.
+    """Return a Concat kernel for any axis, if the result is small or of dynamic size; else ``None``.
 
-    It calls NumPy, except in recorded runs, where it copies by tasks so that the replay continues.
+    It calls NumPy, except in recorded runs, where it copies by tasks so that the replay continues. What `channels` can join
+    is left to it.
     """
     rank = parts[0].shape.rank
     if not rank or any(part.shape.rank != rank for part in parts):

@@ -187,7 +187,7 @@ CONVERT = broadcast_task("_convert", _convert_row)
 
 @backend.accelerates(Convert)
 def convert(op: Convert, data: Value) -> Kernel | None:
-    """Return a Convert kernel for the pairs of types in `PAIRS`.
+    """Return a Convert kernel for the pairs of types in `PAIRS`, or ``None`` for other pairs.
 
     It leaves small arrays and arrays with gaps or broadcast axes to NumPy, but in a recorded run it converts small arrays
     itself, so that the replay continues.

@@ -72,7 +72,10 @@ PIXEL_BYTES = 2 * PIXEL
 
 
 class PictureJob(Descriptor):
-    """Parameters of `_pictures`: sizes of the images and the result, the position of images in it, and the address of zeros."""
+    """Parameters of `_pictures`.
+
+    ``top`` and ``left`` are the lines and columns of padding before an image; ``zeros`` is the address of zeros.
+    """
 
     images: i64
     channels: i64
@@ -250,7 +253,7 @@ MIN_BF16_CHANNELS, PICTURE_RANK = 3, 4
 
 @backend.accelerates(Convolution)
 def dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a Convolution kernel for constant f32 filters over one to three spatial axes."""
+    """Return a Convolution kernel for f32 data and constant filters over one to three spatial axes, else ``None``."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
@@ -293,7 +296,7 @@ def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Ac
 
 @backend.accelerates(GroupConvolution)
 def grouped(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a GroupConvolution kernel for constant f32 filters with several channels per group.
+    """Return a GroupConvolution kernel for constant f32 filters with several channels per group, else ``None``.
 
     Filters that `is_by_windows` accepts are left to the `depthwise` kernel.
     """
@@ -444,14 +447,17 @@ def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
 
 @backend.accelerates(Convolution)
 def computed_dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a Convolution kernel for f32 filters that are not constant but have a static shape."""
+    """Return a Convolution kernel for f32 filters that are not constant but have a static shape, else ``None``."""
     shape = (1, *filters.shape.static) if filters.shape.is_static else None
     return _computed_template(op, data, filters, shape)
 
 
 @backend.accelerates(GroupConvolution)
 def computed_groups(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a GroupConvolution kernel for filters that are not constant, with several channels per group."""
+    """Return a GroupConvolution kernel for f32 filters that are not constant, with several channels per group.
+
+    Returns ``None`` for other filters, and if their shape is not static.
+    """
     shape = filters.shape.static if filters.shape.is_static else None
     return None if shape is None or shape[1:3] == (1, 1) else _computed_template(op, data, filters, shape)
 

@@ -146,7 +146,7 @@ CUMSUM = columns_task("cumsum", _sum_block, _sum_several_rows)
 
 @backend.accelerates(CumSum)
 def cumsum(op: CumSum, data: Value, axis: Value | None = None) -> Kernel | None:
-    """Return a CumSum kernel for f32 data along a constant axis."""
+    """Return a CumSum kernel for f32 data of known rank along a constant axis, else ``None``."""
     axes, rank = (0,) if axis is None else axis.ints(), data.shape.rank
     if not is_f32(data) or not rank or axes is None or len(axes) != 1 or not -rank <= axes[0] < rank:
         return None

@@ -48,8 +48,8 @@ class DeformedColumnsJob(Descriptor):
     The channels are divided into ``parts`` deformable groups of ``part_channels``, each with offsets of its own. An image
     has ``positions`` windows; ``down`` and ``across`` are the addresses of f64 arrays with the row and the column at which
     each starts. ``has_mask`` tells whether samples are multiplied by a mask. A unit of work is up to `LANES` consecutive
-    windows of an image. The task samples ``units`` units from ``first_unit`` on; ``first_row`` is the first of their windows,
-    counted across images.
+    windows of an image. The task samples ``units`` units, the first of which is ``first_unit``; ``first_row`` is the first of
+    their windows, counted across images.
     """
 
     units: i64
@@ -159,7 +159,19 @@ def _blend(  # noqa: PLR0913 (values in registers)
     emit: Emit, table: Register, lane: Register, x: Register, pixel_bytes: Register, nothing: Register, out: Register, factor: Register,
     channels: Register,
 ) -> None:  # fmt: skip
-    """Store the channels at one position: the weighted sum of its four pixels in ``table``, times ``factor``."""
+    """Store the channels at one position: the weighted sum of its four pixels in ``table``, times ``factor``.
+
+    Args:
+        emit: the code emitter.
+        table: the pixels and weights that `_corners` stored for a vector of positions.
+        lane: the index of the position in that vector.
+        x: the address of the image.
+        pixel_bytes: the bytes between pixels.
+        nothing: the address of zeros, read in place of pixels outside the image.
+        out: the address of the result.
+        factor: the factor.
+        channels: the number of channels.
+    """
     builder = emit.builder
     starts, weights = [], []
     for corner in range(_CORNERS):
@@ -235,7 +247,7 @@ BLOCK = 1 << 20
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
 def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> KernelTemplate | None:
-    """Return a DeformableConvolution kernel for f32 data, with one group and constant filters."""
+    """Return a 2-D DeformableConvolution kernel for f32 data, with one group and constant filters; else ``None``."""
     if (w := filters_of(op, data, *others)) is None:
         return None
     return FusedKernel(lambda epilogue: _kernel(op, w, len(others) > 2, epilogue), 1)
@@ -253,7 +265,10 @@ def _blocks(
     op: DeformableConvolutionBase, kernel: Sequence[int], channels: int, has_mask: bool, images: int,
     lengths: Sequence[int], fit: WindowFit,
 ) -> list[_Block]:  # fmt: skip
-    """Divide the windows of data of spatial shape ``lengths`` into blocks."""
+    """Divide the windows of data of spatial shape ``lengths`` into blocks.
+
+    ``kernel`` is the spatial shape of the filters; ``fit`` has the padding and the number of windows along each axis.
+    """
     down, across = _starts(op, fit)
     positions, parts = down.size, op.deformable_group
     vectors = -(-positions // LANES)

@@ -545,7 +545,10 @@ ROW_BLOCK, CHANNEL_BLOCK = 8, 8
 
 @backend.accelerates(GroupConvolution)
 def depthwise(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a GroupConvolution kernel for constant f32 filters with one channel per group, or accepted by `is_by_windows`."""
+    """Return a GroupConvolution kernel for constant f32 filters with one channel per group, or accepted by `is_by_windows`.
+
+    Returns ``None`` for other filters, and for filters that are not finite.
+    """
     w = filters.known()
     if w is None or not is_f32(data, filters) or w.ndim not in (4, 5, 6):
         return None

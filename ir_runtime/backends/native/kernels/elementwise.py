@@ -181,7 +181,21 @@ def execute(  # noqa: PLR0913 (values in registers)
     job: ProgramJob, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int,
     room: int,
 ) -> None:  # fmt: skip
-    """Execute a program on ``rows`` rows of ``count`` elements; short operand rows are expanded in ``room``."""
+    """Execute a program on ``rows`` rows of ``count`` elements; short operand rows are expanded in ``room``.
+
+    Args:
+        job: the job, followed by the instructions.
+        first: the address of operand B.
+        second: the address of operand C.
+        out: the address of the block in the result.
+        x: the address of the block in the data.
+        image: the index of the block's plane.
+        row: the index of its first row.
+        column: the index of its first column.
+        rows: the number of rows.
+        count: the number of elements in a row.
+        room: scratch memory.
+    """
     step = Instruction.at(job + 8 * ProgramJob.words)
     for _ in range(job.operations):
         code = step.opcode
@@ -396,7 +410,7 @@ def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> Elemen
 
 
 def outer_op(op: Operation, inputs: Sequence[Value]) -> ElementwiseOp | None:
-    """Return the `ElementwiseOp` of a binary f32 layer whose inputs may both broadcast.
+    """Return the `ElementwiseOp` of a binary f32 layer whose inputs may both broadcast, or ``None`` for other layers.
 
     The first input is the running result.
     """
@@ -504,7 +518,7 @@ class _Layout(NamedTuple):
 
 
 def make_plan(ops: Sequence[ElementwiseOp], arrays: Sequence[Array], rounds: bool) -> Plan | None:
-    """Return the plan for data and operands.
+    """Return the plan for data and operands; ``rounds`` says whether the result is stored as bf16.
 
     Returns ``None`` if an operand does not broadcast, or if axes do not merge into three.
     """
@@ -777,7 +791,10 @@ class ElementwiseChain(KernelTemplate):
 
 @backend.accelerates(*ELEMENTWISE_TYPES)
 def elementwise(op: Operation, *inputs: Value) -> KernelTemplate | None:
-    """Return an element-wise kernel for f32 whose result has the shape of an input, or of two broadcast inputs."""
+    """Return an element-wise kernel for f32 whose result has the shape of an input, or of two broadcast inputs.
+
+    Returns ``None`` if no such kernel computes the operation.
+    """
     for place in range(min(len(inputs), 3)):
         shape = inputs[place].shape
         if inputs[place].known() is not None or shape.rank == 0:
@@ -794,7 +811,7 @@ def elementwise(op: Operation, *inputs: Value) -> KernelTemplate | None:
 
 
 def _outer(op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
-    """Return a kernel for two inputs that may both broadcast, such as positions and frequencies."""
+    """Return a kernel for two inputs that may both broadcast, such as positions and frequencies; else ``None``."""
     if len(inputs) != 2 or any(not x.shape.rank for x in inputs):
         return None
     op_ = outer_op(op, inputs)

@@ -40,7 +40,12 @@ _ONE_ADDRESS = int(_ONE.ctypes.data)
 
 
 class BagsJob(Descriptor):
-    """Parameters of `_bags`; ``refused`` counts bags with an index or offset out of range."""
+    """Parameters of `_bags`.
+
+    ``count`` is the number of indices; the table has ``rows`` rows of ``width`` elements. An empty bag gives table row
+    ``default``, or zeros if it is negative. Weights are ``weight_step`` bytes apart, 0 if all indices share one. ``refused``
+    counts bags with an index or offset out of range.
+    """
 
     bags: i64
     count: i64
@@ -58,7 +63,10 @@ def _add_up(  # noqa: PLR0913 (values in registers)
     emit: Emit, table: Any, size: Any, indices: Any, count: Any, weights: Any, step: Any, divisor: Any, width: Any,
     out: Any,
 ) -> None:  # fmt: skip
-    """Store the weighted sum of ``count`` table rows of ``size`` bytes, divided by the integer ``divisor``."""
+    """Store the weighted sum of ``count`` table rows of ``width`` elements, divided by the integer ``divisor``.
+
+    ``size`` is the bytes between table rows, ``step`` the bytes between weights, 0 if all rows share one.
+    """
     builder = emit.builder
     divisors = emit.splat(builder.sitofp(divisor, F32))
 
@@ -73,7 +81,7 @@ def _add_up(  # noqa: PLR0913 (values in registers)
 
 @device
 def _is_inside(indices: int, first: int, last: int, rows: int) -> bool:
-    """Return whether all indices are in range."""
+    """Return whether indices ``first`` to ``last``, excluding ``last``, are those of a table with ``rows`` rows."""
     inside = True
     for i in range(first, last):
         index = load_i64(indices, i)
@@ -83,7 +91,7 @@ def _is_inside(indices: int, first: int, last: int, rows: int) -> bool:
 
 @Task
 def _bags(call: int, job: BagsJob, out: int, table: int, indices: int, offsets: int) -> None:
-    """Sum rows of A at the indices B, in bags starting at the offsets C; a work unit is one bag."""
+    """Sum rows of A at the indices B, in bags starting at the offsets C; a unit of work is one bag."""
     counter = shared_counters(call)
     bags, count = job.bags, job.count
     rows, width = job.rows, job.width
@@ -107,7 +115,7 @@ def _bags(call: int, job: BagsJob, out: int, table: int, indices: int, offsets: 
 
 @backend.accelerates(EmbeddingBagOffsetsSum, EmbeddingBagOffsets)
 def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: Value) -> Kernel | None:
-    """Return an EmbeddingBagOffsets kernel for f32; the reference reports indices and offsets out of range."""
+    """Return an EmbeddingBagOffsets kernel for f32, else ``None``; the reference reports indices and offsets out of range."""
     if not _is_supported(table, indices, *others[1:]) or offsets.shape.rank != 1:
         return None
     _bags.prepare()
@@ -125,7 +133,7 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
 
 @backend.accelerates(EmbeddingBagPackedSum, EmbeddingBagPacked)
 def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -> Kernel | None:
-    """Return an EmbeddingBagPacked kernel for f32; the reference reports indices out of range."""
+    """Return an EmbeddingBagPacked kernel for f32, else ``None``; the reference reports indices out of range."""
     if not _is_supported(table, indices, *weights):
         return None
     _bags.prepare()
@@ -144,7 +152,7 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
 def segments(
     op: EmbeddingSegmentsSum, table: Value, indices: Value, ids: Value, count: Value, *others: Value
 ) -> Kernel | None:
-    """Return an EmbeddingSegmentsSum kernel for f32; unsorted segment ids are left to the reference."""
+    """Return an EmbeddingSegmentsSum kernel for f32, else ``None``; unsorted segment ids are left to the reference."""
     if not _is_supported(table, indices, *others[1:]) or ids.shape.rank != 1:
         return None
     _bags.prepare()
@@ -177,7 +185,10 @@ def _equal_offsets(bags: int, length: int) -> Array:
 def _reduce_bags(
     table: Array, indices: Array, offsets: Array, is_mean: bool, default: int, weights: Array | None
 ) -> Array | None:
-    """Return the sum or mean of each bag; ``None`` to let the reference report invalid inputs."""
+    """Return the sum or mean of each bag; ``None`` to leave empty, unsupported and invalid inputs to the reference.
+
+    Empty bags give table row ``default``, or zeros if it is negative.
+    """
     count, (rows, *lengths) = len(offsets), table.shape
     if not count or default >= rows or (weights is not None and (is_mean or weights.shape != indices.shape)):
         return None

@@ -102,7 +102,7 @@ def _gather_columns(
 
 @device
 def _gather_row(job: GatherElementsJob, x: int, indices: int, out: int, first: int, count: int) -> None:
-    """Gather ``count`` elements of a row from column ``first`` on; addresses are those of column 0."""
+    """Gather ``count`` elements of a row, starting at column ``first``; addresses are those of column 0."""
     size, stride = job.size, job.column_stride
     length, step = job.length, job.step
     if stride != 0 or step == 0:
@@ -120,7 +120,7 @@ def _gather_row(job: GatherElementsJob, x: int, indices: int, out: int, first: i
 
 @Task
 def gather_elements_task(call: int, job: GatherElementsJob, out: int, x: int, indices: int) -> None:
-    """Copy the elements of A at the indices B; a work unit is `UNIT_SIZE` elements of the result."""
+    """Copy the elements of A at the indices B; a unit of work is `UNIT_SIZE` elements of the result."""
     columns, rows = job.columns, job.rows
     total = job.blocks * rows * columns
     for start, stop in each_chunk(call, total, UNIT_SIZE):
@@ -143,7 +143,7 @@ def gather_elements_task(call: int, job: GatherElementsJob, out: int, x: int, in
 
 @backend.accelerates(GatherElements)
 def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel | None:
-    """Return a GatherElements kernel for all element types but strings; broadcast indices are read in place."""
+    """Return a GatherElements kernel for all element types but strings, else ``None``; broadcast indices are read in place."""
     rank, dtype = data.shape.rank, data.element.dtype
     if not rank or indices.shape.rank != rank or not -rank <= op.axis < rank:
         return None
@@ -175,7 +175,9 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
 
 
 def gather_job(x: Array, axis: int, count: int, index_size: int, strides: tuple[int, int, int]) -> Array:
-    """Return the job for ``count`` indices along an axis; a job row spans the axis if it is the last, else the axes after it.
+    """Return the job for ``count`` indices along an axis.
+
+    If the axis is the last, a row of the job spans it, else the axes after it.
 
     Args:
         x: the data.
@@ -221,7 +223,7 @@ MAX_AXES = 4
 
 @backend.accelerates(Gather, Gather1, Gather7)
 def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """Return a Gather kernel for all element types but strings, along a constant axis.
+    """Return a Gather kernel for all element types but strings, along a constant axis; else ``None``.
 
     A constant scalar index is left to the reference. Gathers without batch axes call NumPy, which is as fast,
     unless a run is recorded. Indices out of range give zeros, as in the reference.
@@ -243,7 +245,7 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
 
 
 def _constant_axis(data: Value, axis: Value) -> int | None:
-    """Return the axis if it is constant and the kernel supports the data type."""
+    """Return the axis if it is constant and in range, and the kernel supports the data type; else ``None``."""
     rank, axes = data.shape.rank or 0, axis.ints()
     if data.element.dtype.itemsize not in SIZES or data.element.dtype.hasobject:
         return None
@@ -331,7 +333,7 @@ MIN_SIZE = 1 << 11
 
 
 class OneHotJob(Descriptor):
-    """Parameters of `_one_hot`: the result is ``[outer, depth, inner]``, a work unit ``[block_outer, block_depth, inner]``.
+    """Parameters of `_one_hot`: the result is ``[outer, depth, inner]``, a unit of work ``[block_outer, block_depth, inner]``.
 
     ``added`` is added to negative classes. Sizes of indices and values are in bytes; values are bit patterns.
     """
@@ -363,7 +365,7 @@ def _fill(emit: Emit, size: ir.Value, value: ir.Value, count: ir.Value, out: ir.
 
 @Task
 def _one_hot(call: int, job: OneHotJob, out: int, indices: int) -> None:
-    """Encode the classes A; a work unit is a block of outer indices and classes."""
+    """Encode the classes A; a unit of work is a block of outer indices and classes."""
     outer, depth, inner = (job.outer, job.depth, job.inner)
     tall, deep = job.block_outer, job.block_depth
     size, index_size = job.size, job.index_size
@@ -387,7 +389,7 @@ def _one_hot(call: int, job: OneHotJob, out: int, indices: int) -> None:
 
 @backend.accelerates(OneHot1, OneHot16)
 def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_value: Value) -> Kernel | None:
-    """Return a OneHot kernel for classes of i32 and i64, and values of 1, 2, 4 or 8 bytes."""
+    """Return a OneHot kernel for classes of i32 and i64, and values of 1, 2, 4 or 8 bytes; else ``None``."""
     if indices.element not in (ElementType.i32, ElementType.i64) or indices.shape.rank is None:
         return None
     dtype = on_value.element.dtype

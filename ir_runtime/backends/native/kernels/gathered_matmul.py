@@ -61,7 +61,7 @@ class GatheredJob(Descriptor):
 
 @device
 def _multiply_columns(job: GatheredJob, x: int, matrix: int, first: int, count: int, out: int) -> None:
-    """Multiply all rows by ``count`` columns of a matrix from ``first`` on; ``x`` and ``out`` address the first row."""
+    """Multiply all rows by ``count`` columns of a matrix, starting with column ``first``; ``x`` and ``out`` address the first row."""
     depth, columns = job.depth, job.columns
     for row in range(job.rows):
         line, target = x + 4 * depth * row, out + 4 * (columns * row + first)
@@ -76,7 +76,7 @@ def _multiply_columns(job: GatheredJob, x: int, matrix: int, first: int, count: 
 def _multiply_gathered(
     call: int, job: GatheredJob, out: int, x: int, indices: int, extra: int, other: int
 ) -> None:
-    """Multiply A by the matrices at the indices B; a work unit is a block of columns of a product.
+    """Multiply A by the matrices at the indices B; a unit of work is a block of columns of a product.
 
     C and D are extra tensors of the epilogue.
     """
@@ -110,7 +110,11 @@ def _multiply_gathered(
 
 @backend.pattern(MatMul, after="Gather")
 def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match products of few rows with gathered matrices."""
+    """Return the fusion of a product of few rows with the Gather that selects its matrices.
+
+    Returns ``None`` if the layer is no such product, or the matrices are empty or not contiguous, and a `Refusal` with the
+    reason if the kernel does not support the product.
+    """
     match = match_gathered_matmul(context, layer)
     if not isinstance(match, GatheredMatMul):
         return match

@@ -35,10 +35,11 @@ NEAR, FAR = (1.25, -2.25), (-0.75, 3.75, -6.0, 3.0)
 
 
 class GridJob(Descriptor):
-    """Parameters of the tasks in `PLANES`: sizes of images; images and points per work unit, and the number of units.
+    """Parameters of the tasks in `PLANES`.
 
-    A coordinate c maps to position ((c + 1) * scale - shift) / 2. Reflections repeat after ``period``;
-    positions in the second half are mirrored to ``turn`` minus the position.
+    A unit of work is ``unit_points`` points of ``unit_images`` images. A coordinate c maps to position
+    ((c + 1) * scale - shift) / 2. Reflections repeat after ``period``; positions in the second half are mirrored to ``turn``
+    minus the position.
     """
 
     channels: i64
@@ -89,7 +90,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class AxisTaps:
-    """The taps of points along an axis: indices, masks of those inside (``None`` if all are), and weights."""
+    """The pixels that points are interpolated from, along one axis: indices, masks of those inside the image, and weights.
+
+    A mask is ``None`` if all pixels are inside.
+    """
 
     indices: list[Register]
     inside: list[Register | None]
@@ -97,7 +101,7 @@ class AxisTaps:
 
 
 def point_taps(emit: Emit, job: Register, mode: str, padding: str, point: Point) -> tuple[AxisTaps, AxisTaps]:
-    """Return the taps of points along both axes."""
+    """Return the pixels that points are interpolated from, along both axes."""
     axes = Axis.of(emit, job, GridJob.height), Axis.of(emit, job, GridJob.width)
     down, across = (_taps(emit, c, axis, mode, padding) for c, axis in zip(point, axes, strict=True))
     return down, across
@@ -120,7 +124,7 @@ def grid_points(emit: Emit, grid: Register, count: Register | None = None) -> Po
 
 
 def gather(emit: Emit, base: Register, indices: Register, inside: Register | None) -> Register:
-    """Gather f32 elements by index from a base address; lanes outside are 0, and their memory is not read."""
+    """Gather f32 elements by index from a base address; lanes that are not ``inside`` give 0, and their memory is not read."""
     return emit.gather(base, indices, inside)
 
 
@@ -252,7 +256,7 @@ def _plane_samples(mode: str, padding: str) -> Instruction:
 
 
 def _plane_task(mode: str, padding: str) -> Task:
-    """Return a task that samples images; a work unit is a range of points of an image, or several whole images."""
+    """Return a task that samples images; a unit of work is a range of points of an image, or several whole images."""
     sample = _plane_samples(mode, padding)
 
     def sample_planes(call: int, job: GridJob, out: int, x: int, grid: int) -> None:
@@ -281,7 +285,7 @@ PLANES = {
 
 @backend.accelerates(GridSample)
 def grid_sample(op: GridSample, data: Value, grid: Value) -> Kernel | None:
-    """Return a GridSample kernel for f32 data and grids."""
+    """Return a GridSample kernel for f32 data and grids, or ``None`` for other element types."""
     if not is_f32(data, grid):
         return None
     PLANES[op.mode, op.padding_mode].prepare()
@@ -314,7 +318,7 @@ def _sample(op: GridSample, x: Array, grid: Array) -> Array:
 
 
 def _axis(op: GridSample, name: str, length: int) -> dict[str, int]:
-    """Return the job fields of an axis."""
+    """Return the fields of `GridJob` for an axis of ``length`` pixels; ``name`` is ``height`` or ``width``."""
     scale = length - op.align_corners
     period = max(2 * scale, 1)
     turn = period if op.align_corners else period - 1

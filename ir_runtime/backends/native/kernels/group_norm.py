@@ -75,7 +75,11 @@ def _normalize_columns(  # noqa: PLR0913 (values in registers)
 
 
 class GroupNormJob(Descriptor):
-    """Parameters of `_normalize`: units, in total and per image; pixels of a map; channels of a map, a group and a unit."""
+    """Parameters of `_normalize`.
+
+    ``units`` counts the units of work of all images, ``blocks`` those of one image; a unit has up to ``unit_channels`` channels.
+    ``size`` is the number of pixels of an image; ``scale`` and ``shift`` are the addresses of one number per channel.
+    """
 
     units: i64
     blocks: i64
@@ -92,7 +96,10 @@ class GroupNormJob(Descriptor):
 
 @device
 def _mean(sums: int, first: int, width: int, size: int) -> np.float32:
-    """Return the mean of a group from the sums of its channels, and reset the sums to 0."""
+    """Return the mean of a group from the sums of its channels, and reset these sums to 0.
+
+    The group has ``width`` channels of ``size`` pixels; ``first`` is the index of its first channel in ``sums``.
+    """
     total = np.float32(0)
     for c in range(first, first + width):
         total += load_f32(sums, c)
@@ -102,7 +109,10 @@ def _mean(sums: int, first: int, width: int, size: int) -> np.float32:
 
 @device
 def _measure(x: int, stride: int, size: int, count: int, width: int, means: int, sums: int) -> None:
-    """Store the mean of its group for each channel, and the sum of squared deviations of each channel."""
+    """Store in ``means`` the mean of its group for each channel, and in ``sums`` each channel's sum of squared deviations from it.
+
+    There are ``count`` channels in groups of ``width``, and ``size`` pixels, which are ``stride`` bytes apart.
+    """
     for c in range(count):
         store_f32(means, c, np.float32(0))
         store_f32(sums, c, np.float32(0))
@@ -118,7 +128,7 @@ def _measure(x: int, stride: int, size: int, count: int, width: int, means: int,
 
 @Task
 def _normalize(call: int, job: GroupNormJob, out: int, x: int, partner: int, second: int) -> None:
-    """Normalize A; a work unit is one or more channel groups of an image. B and C are extra tensors of the epilogue."""
+    """Normalize A; a unit of work is one or more channel groups of an image. B and C are extra tensors of the epilogue."""
     units, blocks, size, channels = job.units, job.blocks, job.size, job.channels
     width, most, mode, eps = job.group_channels, job.unit_channels, job.mode, job.epsilon
     scale, shift = job.scale, job.shift
@@ -159,7 +169,7 @@ def _normalize(call: int, job: GroupNormJob, out: int, x: int, partner: int, sec
 
 @backend.accelerates(GroupNormalization)
 def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> KernelTemplate | None:
-    """Return a GroupNormalization kernel for f32 with a known number of channels and constant scale and bias."""
+    """Return a GroupNormalization kernel for f32 with a known number of channels and constant scale and bias, else ``None``."""
     factors, shifts = scale.known(), bias.known()
     if not is_f32(data, scale, bias) or factors is None or shifts is None:
         return None
@@ -171,7 +181,7 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
 
 @backend.accelerates(MVN)
 def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """Return an MVN kernel for f32 over all spatial axes, of which there are at least two."""
+    """Return an MVN kernel for f32 over all spatial axes, of which there are at least two; else ``None``."""
     rank, reduced = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or rank < 4 or reduced is None:
         return None
