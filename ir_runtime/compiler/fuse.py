@@ -1,7 +1,8 @@
 """The pass ``fuse``: kernels also compute the sole consumers of their results.
 
-The Add of a bias after a Convolution becomes an epilogue of its kernel, and so do residuals and activations. How an epilogue
-is applied is up to the backend: see `backends.native.kernels._epilogue` and, for NumPy, `backends.common.epilogue`.
+It fuses the bias Add after a Convolution into its kernel as an epilogue, and likewise residuals and activations. Backends decide
+how an epilogue is applied: native kernels by `Epilogue` in `backends.native.kernels._epilogue`, NumPy's by `RowKernel` in
+`backends.common.epilogue`.
 """
 
 from __future__ import annotations
