@@ -87,7 +87,7 @@ class StopCondition:
 
 
 class Runner(Protocol):
-    """A repeatable measurement."""
+    """Runs a model repeatedly and records the latencies."""
 
     timing: Timing
 

@@ -27,10 +27,10 @@ def columns(err: bool = False) -> int | None:
 
 
 def show(text: str, *, err: bool = False, pager: bool = False) -> None:
-    """Print a text; on a terminal, wrap long lines.
+    """Print text; on a terminal, wrap long lines.
 
     Args:
-        text: the text.
+        text: the text to print.
         err: print to stderr instead of stdout.
         pager: on stdout, use a pager if the text exceeds the terminal.
     """

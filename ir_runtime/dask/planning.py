@@ -211,10 +211,12 @@ class Planner:
             ) from None
 
     def _run_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of an input of the model: ``shape`` itself, or that of a step of a sequence.
+        """Return the shape in which one run of the model takes an input, given the shape of a chunk.
+
+        This is ``shape`` itself, or the shape of one time step if the runner steps through sequences (``sequence_axis``).
 
         Raises:
-            InputError: if the input has no such axis of steps.
+            InputError: if ``sequence_axis`` is not an axis of the input after the first.
         """
         axis = self.runner.sequence_axis
         if axis is None:

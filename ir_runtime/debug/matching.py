@@ -152,7 +152,10 @@ def _extend(
 def _neighbours(
     matching: Matching, a: int, b: int, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]
 ) -> Iterator[tuple[int, int]]:
-    """Yield pairs of unmatched neighbours with equal keys; the caller matches each before the next."""
+    """Yield pairs of unmatched producers, then consumers, of the layers ``a`` and ``b`` that have equal keys.
+
+    The caller matches each pair before it asks for the next.
+    """
     for x, y in zip(
         matching.old.sources(matching.old[a]), matching.new.sources(matching.new[b]), strict=False
     ):

@@ -101,14 +101,14 @@ def unit_of(
 
 
 def end_of_node(graph: Graph, layer: Layer, changing: Collection[int]) -> Port:
-    """Return the output tensor of the execution node that starts with a product.
+    """Return the output tensor of the execution node that starts with a layer such as a MatMul or a Convolution.
 
     An execution node is a layer as a runtime executes it: a bias and an activation that follow are fused into the node, and
     its result is rounded once.
 
     Args:
         graph: the graph.
-        layer: the product.
+        layer: the layer.
         changing: the ids of layers that are not constant.
     """
     end = layer.output_ports[0]

@@ -422,7 +422,7 @@ _TAG = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 def is_tag(text: str) -> bool:
-    """Return whether a string can be the name of an element or an attribute."""
+    """Return whether a string is a valid name of an XML element or attribute."""
     return _TAG.fullmatch(text) is not None
 
 

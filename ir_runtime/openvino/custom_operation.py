@@ -58,7 +58,7 @@ class CustomOperation(Op):
 
     @classmethod
     def parse(cls, data: Mapping[str, str], /, **payloads: Any) -> Self:
-        """Create a node with the attributes of a file, and return its operation."""
+        """Create a node with the attributes of a layer as read from a file, and return its operation."""
         assert cls.create is not None, "only classes that were added as extensions are looked up"
         node = cls.create()
         node.visit_attributes(_Restorer(data))

@@ -119,7 +119,7 @@ class Records:
         ]
 
     def readers_of_constant(self, id: int) -> list[int]:
-        """Return the numbers of the layers that read the constant of an id."""
+        """Return the positions in `items` of the layers that read the constant with the given id, outside bodies."""
         constants = self.constants.items
         numbers = {number for number, item in enumerate(constants) if item.layer.id == id and not item.base}
         return [k for k, item in enumerate(self.items) if numbers & set(self.constants.of(item.index))]

@@ -319,7 +319,7 @@ class Samples:
         return dict.fromkeys(direction.own, Dimension.between(part.min, part.max, symbol))
 
     def _bounds(self, direction: Direction) -> tuple[int, int | None]:
-        """Return the range of a direction's first dim for which all its dims are within the declared ranges."""
+        """Return the range of a direction's first dim in which all dims of the direction stay within their declared ranges."""
         first = self.dependent_dims.base[direction.own[0]]
         bounds = [(self.probe.bounds(dim), self.dependent_dims.base[dim] - first) for dim in direction.dims]
         low = max(max(b.min, 1) - more for b, more in bounds)

@@ -1,4 +1,4 @@
-"""Opening of model sources and weights, and identification of files that are no IR."""
+"""Open model sources and weights, and identify files that are not IR."""
 
 from __future__ import annotations
 

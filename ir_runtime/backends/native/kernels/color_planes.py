@@ -89,7 +89,7 @@ def _store_pixels(
 
 
 def _variant(kind: ir.Type, step: int) -> Callable[..., None]:
-    """Return the emitter of one vector of pixels of type ``kind``; U and V are ``step`` elements apart."""
+    """Return an emitter that converts one vector of YUV pixels of type ``kind`` to RGB or BGR; U and V are ``step`` elements apart."""
 
     def write(emit: Emit, y: Register, u: Register, v: Register, out: Register, blue_first: Register) -> None:
         def times(factor: float, x: Register) -> Register:

@@ -91,7 +91,10 @@ def _is_inside(indices: int, first: int, last: int, rows: int) -> bool:
 
 @Task
 def _bags(call: int, job: BagsJob, out: int, table: int, indices: int, offsets: int) -> None:
-    """Sum rows of A at the indices B, in bags starting at the offsets C; a unit of work is one bag."""
+    """Sum or average the rows of ``table`` at ``indices``, optionally weighted, in bags that start at ``offsets``.
+
+    A unit of work is one bag.
+    """
     counter = shared_counters(call)
     bags, count = job.bags, job.count
     rows, width = job.rows, job.width

@@ -278,7 +278,11 @@ def _store(emit: Emit, number: Value, address: Value) -> None:
 
 
 class RowsJob(Descriptor):
-    """Parameters of `PACK` and `UNPACK`: rows, elements and bytes of a row as read and written, and rows per unit."""
+    """Parameters of `PACK` and `UNPACK`.
+
+    There are ``rows`` rows of ``width`` elements; they are ``source_stride`` bytes apart where they are read, and ``target_stride``
+    bytes where they are written. A unit of work is ``chunk`` rows.
+    """
 
     rows: i64
     width: i64

@@ -1,4 +1,4 @@
-"""The `Replayer` of the native backend, with which kernels declare that their calls can be recorded."""
+"""Recording of native kernel calls: the `Replayer` of the backend, and `replayed`, which declares kernels replayable."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class HostSteps:
         return len(self.constants) - 1
 
     def load(self, slot: int, array: Array) -> int:
-        """Add the array that a slot holds when a replay begins; return its place."""
+        """Reserve a place for the array that a slot holds when a replay begins, unless it has one; return the place."""
         for known in self.loads:
             if known.slot == slot:
                 return known.place

@@ -102,7 +102,7 @@ def _located(arrays: int, scratch: int, record: int, index: int) -> int:
 
 @device
 def _refusals(tape: TapeHeader) -> int:
-    """Return the sum of all refusal counters."""
+    """Return how often tasks have refused their data: the sum of the counters that they increment then."""
     counters, sum = tape.counters, 0
     for index in range(tape.refusals):
         sum += load_i64(load_i64(counters, index), 0)
