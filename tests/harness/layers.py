@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -93,13 +93,16 @@ def counted(model: ir_runtime.Model, inputs: Sequence[Array]) -> dict[str, int]:
     return counter.flops
 
 
-def calls(action: Callable[[], object]) -> int:
-    """Return how many Python and C functions an action calls; NumPy's ufuncs are not counted."""
+def calls(action: Callable[[], object], kinds: Collection[str] = ("call", "c_call")) -> int:
+    """Return how many functions an action calls: by default of Python and of C, but for NumPy's ufuncs.
+
+    The number does not depend on the load of the machine. ``kinds`` are events of `sys.setprofile`.
+    """
     count = 0
 
     def event(frame: FrameType, kind: str, argument: object) -> None:
         nonlocal count
-        count += kind in ("call", "c_call")
+        count += kind in kinds
 
     before = sys.getprofile()
     sys.setprofile(event)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from harness.dropin import assert_same, run
+from harness.layers import calls
 
 import ir_runtime as ir
 from ir_runtime import passes
@@ -460,30 +459,15 @@ def _read_chain(length: int, folder: Path) -> ir.Model:
     return ir.read_model(folder / f"{length}.xml")
 
 
-def _count_calls(work: Callable[[], object]) -> int:
-    """Return how many Python functions are called, which does not depend on load."""
-    count = 0
-
-    def see(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(see)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
-
-
 def test_a_change_of_a_graph_takes_few_calls(tmp_path: Path) -> None:
     """Matching, creating, inferring, connecting and validating a node take a constant number of calls each."""
     counts = {}
     for length in (5, 20, 40, 80):  # the first imports what the others need
         model, manager = _read_chain(length, tmp_path), passes.Manager()
         manager.register_pass(_Swap())
-        counts[length] = _count_calls(lambda model=model, manager=manager: manager.run_passes(model))  # type: ignore[misc]
+        counts[length] = calls(
+            lambda model=model, manager=manager: manager.run_passes(model), kinds=("call",)
+        )  # type: ignore[misc]
         assert sum(node.friendly_name.endswith("/new") for node in model.get_ops()) == length
     assert (counts[80] - counts[40]) / 40 < 300
     assert counts[80] - counts[40] <= 2.1 * (counts[40] - counts[20])
